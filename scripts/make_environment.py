@@ -1,0 +1,33 @@
+"""Makes the development environment: ``python3 scripts/make_environment.py runtime|dev DIRECTORY``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from runner_e2e.bootstrap import install  # noqa: E402 - the package is found only after the line above
+from runner_e2e.errors import RunnerE2EError  # noqa: E402
+
+
+def main(arguments: list[str]) -> int:
+    """Installs one of the two locks into a directory."""
+    if len(arguments) != 2 or arguments[0] not in {"runtime", "dev"}:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        install(
+            environment=Path(arguments[1]),
+            lock=ROOT / "requirements" / f"{arguments[0]}.txt",
+            source=ROOT / "src",
+        )
+    except RunnerE2EError as error:
+        print(f"make_environment: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Cells: the catalog that describes them, the selectors that pick them, the matrices that carry them."""

@@ -1,0 +1,85 @@
+"""The top-level group, its lazily loaded commands, and the one place where errors become text and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from runner_e2e import __version__
+from runner_e2e.errors import RunnerE2EError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["COMMANDS", "LazyGroup", "run"]
+
+# Verb -> (module, attribute, one line of help). The line stands here so that `--help` loads no verb.
+COMMANDS: Mapping[str, tuple[str, str, str]] = {}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, so that one verb does not pay for another."""
+
+    def __init__(self, *args: object, lazy: Mapping[str, tuple[str, str, str]], **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the table, which is the order in which a newcomer meets them."""
+        del ctx
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports and returns one command, or None for an unknown name."""
+        del ctx
+        if cmd_name not in self.lazy:
+            return None
+        module, attribute, _ = self.lazy[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{module}.{attribute} is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the list of commands from the table alone."""
+        del ctx
+        if self.lazy:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, entry[2]) for name, entry in self.lazy.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="runner-e2e", message="%(prog)s %(version)s")
+def runner_e2e() -> None:
+    """Run paid agent evaluations so that the agent cannot learn its case, pay for each cell once, and prove both."""
+
+
+def run(arguments: list[str]) -> int:
+    """Runs the group; prints what went wrong as fact, cause and fix; returns the exit code."""
+    try:
+        result = runner_e2e.main(args=arguments, prog_name="runner-e2e", standalone_mode=False)
+    except RunnerE2EError as error:
+        click.echo(f"runner-e2e: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except click.Abort:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        # The reader (head, less) left: not an error of ours, and Python must not complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return result if isinstance(result, int) else 0

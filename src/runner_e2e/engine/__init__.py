@@ -1,0 +1,1 @@
+"""Runs cells on this machine: one isolated attempt at a time, always ended, always recorded."""

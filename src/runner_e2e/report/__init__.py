@@ -1,0 +1,1 @@
+"""Results: the record of each attempt and what people read of it."""

@@ -1,0 +1,34 @@
+"""What all tests share: on CI nothing is skipped, and no test sees the CI job that it runs in."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+ON_CI = bool(os.environ.get("CI"))
+
+# Tests must behave the same in a terminal and inside a job.
+for _name in [name for name in os.environ if name.startswith(("GITHUB_", "RUNNER_", "INPUT_"))]:
+    del os.environ[_name]
+os.environ.pop("CI", None)
+os.environ.pop("FORCE_COLOR", None)
+os.environ["NO_COLOR"] = "1"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """On CI a skipped test is a failure: a wall that was not tried is not proven."""
+    del item, call
+    report = yield
+    if ON_CI and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"skipped on CI, where nothing may be skipped: {reason}"
+    return report

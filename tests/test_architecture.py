@@ -1,0 +1,202 @@
+"""The nevers of the design, enforced: floors, circles, single importers, who may print, exit, or read CI variables."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "runner_e2e"
+PACKAGE = "runner_e2e"
+
+FLOORS = {
+    "": 1,
+    "errors": 1,
+    "kernel": 1,
+    "selected_id": 1,
+    "redact": 1,
+    "gha": 1,
+    "yaml_positions": 1,
+    "bootstrap": 1,
+    "sandbox": 2,
+    "artifacts": 2,
+    "lint": 3,
+    "cells": 3,
+    "codex": 4,
+    "graders": 4,
+    "dispatch": 5,
+    "report": 5,
+    "evidence": 5,
+    "engine": 6,
+    "cli": 7,
+    "__main__": 7,
+}
+
+# A module that is a hazard or a weight is imported by exactly one file (paths below src/runner_e2e).
+SINGLE_IMPORTERS = {
+    "github": "dispatch/github_api.py",
+    "ruamel": "yaml_positions.py",
+    "tree_sitter": "lint/tree.py",
+    "tree_sitter_bash": "lint/tree.py",
+    "tree_sitter_javascript": "lint/tree.py",
+    "ctypes": "kernel.py",
+}
+
+THIRD_PARTY = {
+    "yaml_positions.py": {"ruamel"},
+    "lint": {"tree_sitter", "tree_sitter_bash", "tree_sitter_javascript"},
+    "cells": {"cryptography", "jsonschema"},
+    "dispatch": {"github"},
+    "report": {"jinja2"},
+    "graders": {"jsonschema"},
+    "cli": {"click", "rich"},
+}
+
+# The process that holds the walls has nothing third-party in it.
+STANDARD_LIBRARY_ONLY = {"sandbox", "artifacts", "selected_id", "kernel", "errors"}
+
+PRINTERS = {"cli", "__main__"}
+CI_VARIABLES = ("GITHUB_", "RUNNER_", "INPUT_")
+
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def unit(path: Path) -> str:
+    """The part of the package a file belongs to: a folder or a module directly below it."""
+    relative = path.relative_to(SOURCE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem.replace("__init__", "")
+
+
+def module_name(path: Path) -> str:
+    parts = [PACKAGE, *path.relative_to(SOURCE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), filename=str(path))
+
+
+def imports(path: Path) -> list[tuple[str, int]]:
+    """Every module a file imports, TYPE_CHECKING and lazy ones too, with the line."""
+    found: list[tuple[str, int]] = []
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            module = node.module or ""
+            if module.startswith(PACKAGE):
+                for alias in node.names:
+                    candidate = f"{module}.{alias.name}"
+                    found.append((candidate if candidate in MODULES else module, node.lineno))
+            else:
+                found.append((module, node.lineno))
+    return found
+
+
+MODULES = {module_name(path): path for path in FILES}
+
+
+def identifier(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+@pytest.mark.parametrize("path", FILES, ids=identifier)
+def test_imports_go_down(path: Path) -> None:
+    own = FLOORS[unit(path)]
+    for module, line in imports(path):
+        if module.split(".")[0] != PACKAGE:
+            continue
+        assert module in MODULES, f"{path}:{line}: {module} does not exist"
+        other = FLOORS[unit(MODULES[module])]
+        assert other <= own, f"{path}:{line}: floor {own} imports {module} of floor {other}"
+
+
+def test_no_import_circle() -> None:
+    graph = {
+        name: {module for module, _ in imports(path) if module in MODULES and module != PACKAGE}
+        for name, path in MODULES.items()
+    }
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, " -> ".join([*trail, name])
+        if name in done:
+            return
+        for module in sorted(graph[name] - {name}):
+            visit(module, (*trail, name))
+        done.add(name)
+
+    for name in sorted(graph):
+        visit(name, ())
+
+
+@pytest.mark.parametrize("path", FILES, ids=identifier)
+def test_third_party_imports_are_allowed_here(path: Path) -> None:
+    relative = str(path.relative_to(SOURCE))
+    allowed = THIRD_PARTY.get(relative, THIRD_PARTY.get(unit(path), set()))
+    if unit(path) in STANDARD_LIBRARY_ONLY:
+        assert not allowed
+    for module, line in imports(path):
+        top = module.split(".")[0]
+        if top in SINGLE_IMPORTERS:
+            assert relative == SINGLE_IMPORTERS[top], f"{path}:{line}: only {SINGLE_IMPORTERS[top]} imports {top}"
+        if top == PACKAGE or top in sys.stdlib_module_names:
+            continue
+        assert top in allowed, f"{path}:{line}: {top} may not be imported here"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if unit(path) in STANDARD_LIBRARY_ONLY], ids=identifier)
+def test_walls_import_only_one_another(path: Path) -> None:
+    for module, line in imports(path):
+        if module.split(".")[0] == PACKAGE and module != PACKAGE:
+            other = unit(MODULES[module])
+            assert other in STANDARD_LIBRARY_ONLY, f"{path}:{line}: {module} is not of the walls"
+
+
+@pytest.mark.parametrize("path", FILES, ids=identifier)
+def test_only_the_edge_prints_or_exits(path: Path) -> None:
+    if unit(path) in PRINTERS:
+        return
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert called not in {"print", "sys.exit", "exit", "quit"}, f"{path}:{node.lineno}: {called}"
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            assert "SystemExit" not in ast.unparse(node.exc), f"{path}:{node.lineno}: SystemExit"
+
+
+@pytest.mark.parametrize("path", FILES, ids=identifier)
+def test_only_gha_reads_the_variables_of_the_runner(path: Path) -> None:
+    if path.name == "gha.py":
+        return
+    for node in ast.walk(tree(path)):
+        text = ""
+        if isinstance(node, ast.Subscript) and "environ" in ast.unparse(node.value):
+            text = ast.unparse(node.slice)
+        elif isinstance(node, ast.Call) and (
+            ast.unparse(node.func).endswith("getenv") or "environ.get" in ast.unparse(node.func)
+        ):
+            text = ast.unparse(node.args[0]) if node.args else ""
+        assert not text.strip("'\"").startswith(CI_VARIABLES), f"{path}:{node.lineno}: reads {text}"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if unit(path) == "lint"], ids=identifier)
+def test_lint_knows_nothing_of_dispatch_or_sandbox(path: Path) -> None:
+    for module, line in imports(path):
+        assert not module.startswith((f"{PACKAGE}.dispatch", f"{PACKAGE}.sandbox")), f"{path}:{line}: {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=identifier)
+def test_files_stay_small_enough_to_hold_in_the_head(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines <= 600, f"{path} has {lines} lines"
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= 70, f"{path}:{node.lineno}: {node.name} has {length} lines"
