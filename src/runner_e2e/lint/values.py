@@ -140,9 +140,19 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Text that is not known; empty ``taints`` mean that it carries nothing."""
+    """Text that is not known; empty ``taints`` mean that it carries nothing.
+
+    Two holes of the same *symbol* (not empty) are the same text: the path ``$HOME/f`` written is the one read.
+    A hole has at most *longest* characters (None: no bound): a cut of three characters gives nothing away.
+    """
 
     taints: frozenset[Taint] = frozenset()
+    symbol: str = ""
+    longest: int | None = None
+
+    def with_taints(self, taints: frozenset[Taint]) -> Hole:
+        """The same text with other labels."""
+        return Hole(taints, self.symbol, self.longest)
 
 
 Text: TypeAlias = tuple[str | Hole, ...]
@@ -159,6 +169,13 @@ def merged(taints: Iterable[Taint]) -> frozenset[Taint]:
     return frozenset(best.values())
 
 
+def _adjacent(left: Hole, right: Hole) -> Hole:
+    taints = merged(left.taints | right.taints) if right.taints - left.taints else left.taints
+    if left.longest is None or right.longest is None:
+        return Hole(taints)
+    return Hole(taints, "", left.longest + right.longest)
+
+
 def normal(pieces: Iterable[str | Hole]) -> Text:
     """Merges neighbouring known pieces and neighbouring holes, and bounds the size."""
     out: list[str | Hole] = []
@@ -172,8 +189,7 @@ def normal(pieces: Iterable[str | Hole]) -> Text:
                 out[-1] += piece
                 continue
         elif out and isinstance(out[-1], Hole):
-            if piece.taints - out[-1].taints:
-                out[-1] = Hole(merged(out[-1].taints | piece.taints))
+            out[-1] = _adjacent(out[-1], piece)
             continue
         out.append(piece)
     if size > MAX_LITERAL or len(out) > MAX_PIECES:
@@ -257,7 +273,7 @@ class Value:
             return self
         return Value.any_of(
             tuple(
-                Hole(merged(change(taint) for taint in piece.taints)) if isinstance(piece, Hole) else piece
+                piece.with_taints(merged(change(taint) for taint in piece.taints)) if isinstance(piece, Hole) else piece
                 for piece in text
             )
             for text in self.texts
