@@ -17,14 +17,14 @@ from runner_e2e.errors import ConfigurationError
 from runner_e2e.yaml_positions import Alias, Mapping, Node, Scalar, Sequence, compose, decode, duplicate_keys, plain
 
 NODE_MODULES = Path(__file__).parent / "node" / "node_modules"
-LIBYAML = yaml_positions.CParser
+LIBYAML = yaml_positions.LIBYAML_PARSER
 
 
 @pytest.fixture(params=["libyaml", "python"], autouse=True)
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     assert LIBYAML is not None, "the C parser belongs to the environment"
     if request.param == "python":
-        monkeypatch.setattr(yaml_positions, "CParser", None)
+        monkeypatch.setattr(yaml_positions, "LIBYAML_PARSER", None)
 
 
 def root(text: str) -> Mapping:
@@ -204,7 +204,7 @@ empty:
 
 def test_both_parsers_agree_on_every_span(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = structure(root(VARIED))
-    monkeypatch.setattr(yaml_positions, "CParser", LIBYAML)
+    monkeypatch.setattr(yaml_positions, "LIBYAML_PARSER", LIBYAML)
     assert mine == structure(root(VARIED))
 
 
@@ -225,13 +225,13 @@ def test_both_parsers_agree_on_generated_documents(values: list[str], comment: s
     text = f"x: &x anchored\n{gap}" + "".join(f"key{i}: {value}{comment}\n{gap}" for i, value in enumerate(values))
     text += "list:\n" + "".join(f"  - {value}{comment}\n{gap}" for value in values)
     results = []
-    before = yaml_positions.CParser
+    before = yaml_positions.LIBYAML_PARSER
     try:
         for parser in (LIBYAML, None):
-            yaml_positions.CParser = parser
+            yaml_positions.LIBYAML_PARSER = parser
             results.append(structure(root(text)))
     finally:
-        yaml_positions.CParser = before
+        yaml_positions.LIBYAML_PARSER = before
     assert results[0] == results[1]
 
 
@@ -370,7 +370,7 @@ def test_compose_file_names_what_it_cannot_read(tmp_path: Path) -> None:
 
 
 def test_five_megabytes_are_read() -> None:
-    if yaml_positions.CParser is None:
+    if yaml_positions.LIBYAML_PARSER is None:
         text = "a: |\n" + "  echo 0123456789\n" * 3_000  # the Python parser needs a minute for five megabytes
     else:
         text = "a: |\n" + "  echo 0123456789\n" * 150_000 + "b:\n" + "- {k: v, l: [m, n]}\n" * 120_000

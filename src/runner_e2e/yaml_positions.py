@@ -11,22 +11,22 @@ from __future__ import annotations
 
 import bisect
 import re
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from runner_e2e.errors import ConfigurationError, Place, Problem
 
 try:
-    from _ruamel_yaml import CParser  # type: ignore[import-not-found]
+    import _ruamel_yaml as libyaml  # type: ignore[import-not-found]
 except ImportError:  # the extra `oldlibyaml` is not installed: slower, same result
-    CParser = None
+    libyaml = None
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import Any
 
 __all__ = [
+    "LIBYAML_PARSER",
     "MAX_BYTES",
     "MAX_DEPTH",
     "MAX_EXPANSION",
@@ -44,6 +44,9 @@ __all__ = [
     "plain",
     "resolved",
 ]
+
+LIBYAML_PARSER: Any = getattr(libyaml, "CParser", None)
+"""libyaml's parser, or None where only the Python parser is there."""
 
 MAX_BYTES = 16 << 20
 """Larger files are refused: ten times what GitHub accepts."""
@@ -398,8 +401,8 @@ class _Composer:
     def events(self) -> Iterator[Any]:
         text = self.text.translate(_TO_STAND_INS) if self.restore else self.text
         try:
-            if CParser is not None:
-                parser = CParser(text)
+            if LIBYAML_PARSER is not None:
+                parser = LIBYAML_PARSER(text)
                 while (event := parser.get_event()) is not None:
                     yield event
             else:
