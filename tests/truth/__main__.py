@@ -1,0 +1,98 @@
+"""``python -m tests.truth run|check|fuzz``: truth by execution."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.truth.case import Case, CaseError, find_cases
+from tests.truth.execution import Instruments, execute, instruments
+from tests.truth.verdict import Truth, read_truth, write_truth
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+CASES = Path("tests/acceptance/lint/cases")
+
+
+def settle(case: Case, tools: Instruments) -> Truth:
+    """Executes a case twice, with fresh canaries, once plain and once recorded; both must agree."""
+    plain = execute(case, tools, recorded=False)
+    recorded = execute(case, tools, recorded=True)
+    if replace(plain, witnesses=recorded.witnesses, script=recorded.script) != recorded:
+        raise CaseError(f"{case.path}: two runs disagree, so the case is not deterministic:\n{plain}\n{recorded}")
+    return recorded
+
+
+def run_one(case: Case, tools: Instruments) -> str | None:
+    """Executes a case and stores its truth; a message when belief and execution differ."""
+    truth = settle(case, tools)
+    write_truth(case, truth)
+    if truth.verdict != case.belief:
+        shown = "\n".join(f"    {one.file}:{one.line}: {list(one.argv)}" for one in truth.witnesses)
+        return f"{case.path}: believed {case.belief}, execution shows {truth.verdict}\n{shown}".rstrip()
+    return None
+
+
+def check_one(case: Case, tools: Instruments) -> str | None:
+    """Executes a case; a message when it shows something else than is stored."""
+    if not case.truth_path.is_file():
+        return f"{case.path}: no truth stored; run `python -m tests.truth run {case.path}`"
+    stored, digest = read_truth(case)
+    if digest != case.digest():
+        return f"{case.path}: changed since it was executed; run `python -m tests.truth run {case.path}`"
+    truth = settle(case, tools)
+    return None if truth == stored else f"{case.path}: stored and executed truth differ\n  {stored}\n  {truth}"
+
+
+def for_all(cases: Sequence[Case], work: Callable[[Case, Instruments], str | None], jobs: int) -> int:
+    """Does ``work`` for every case, ``jobs`` at a time; 1 when any says something."""
+    began, messages = time.monotonic(), 0
+    with instruments() as tools, ThreadPoolExecutor(jobs) as pool:
+
+        def guarded(case: Case) -> str | None:
+            try:
+                return work(case, tools)
+            except CaseError as error:
+                return str(error)
+
+        for message in pool.map(guarded, cases):
+            if message:
+                messages += 1
+                print(message, flush=True)
+    minutes = (time.monotonic() - began) / 60
+    print(f"{len(cases)} cases, {messages} to look at, {len(cases) / minutes:.0f} cases per minute with {jobs} jobs")
+    return 1 if messages else 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text in (("run", "execute cases and store what they show"), ("check", "execute and compare with the store")):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("paths", nargs="*", type=Path, default=[CASES], help=f"folders or cases (default {CASES})")
+        command.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="cases at a time")
+    options = parser.parse_args(arguments)
+    try:
+        cases = [case for path in options.paths for case in find_cases_in(path)]
+    except CaseError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return for_all(cases, run_one if options.command == "run" else check_one, options.jobs)
+
+
+def find_cases_in(path: Path) -> tuple[Case, ...]:
+    """The cases below a folder, or the one that a file is."""
+    from tests.truth.case import read_case
+
+    return (read_case(path),) if path.is_file() else find_cases(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
