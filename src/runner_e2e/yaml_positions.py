@@ -472,12 +472,17 @@ class _Composer:
             start = end = self.after_indicator(start)
         style = event.style or ""
         if style in {"|", ">"}:
-            end = start + len(self.text[start:end].rstrip())
+            end = self.line_end(start + len(self.text[start:end].rstrip()), end)
         value = event.value.translate(_FROM_STAND_INS) if self.restore else event.value
         node = Scalar(self.source, start, end, tag, anchor, value, style)
         if anchor:
             self.anchors[anchor] = node
         return node
+
+    def line_end(self, offset: int, limit: int) -> int:
+        """End of the line of *offset*: spaces at the end of a block scalar's last line belong to it."""
+        found = _LINE_BREAK.search(self.text, offset, limit)
+        return found.start() if found else limit
 
     def after_properties(self, start: int) -> int:
         found = _PROPERTIES.match(self.text, start)
