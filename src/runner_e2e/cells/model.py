@@ -133,7 +133,12 @@ class Exclusion:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One cell with everything a run of it needs. ``definition_hash`` changes when any of it changes."""
+    """One cell with everything a run of it needs.
+
+    ``credentials`` are the names that its profile and its environment are paid with, in this order.
+    ``expected_cost`` is None where the catalog states none (unknown, never zero) and 0 where nothing is billed.
+    ``definition_hash`` changes when what runs changes (see :mod:`runner_e2e.cells.definition`).
+    """
 
     id: str
     suite: str
@@ -151,7 +156,11 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Catalog:
-    """A whole catalog. ``path`` is the file it was read from; ``places`` maps a dotted key to where it stands."""
+    """A whole catalog.
+
+    ``path`` is the file it was read from; ``places`` maps a dotted key (``suites.chat.cases.greeting``) to where
+    it stands. ``max_parallel`` limits the jobs of a matrix that run at once (None: GitHub decides).
+    """
 
     path: str
     harness: Harness
@@ -167,3 +176,4 @@ class Catalog:
     retries: int
     plain_ids: bool
     places: Mapping[str, Place]
+    max_parallel: int | None = None
