@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,17 +19,41 @@ from typing import TYPE_CHECKING
 from runner_e2e.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["MINIMUM_PYTHON", "environment_key", "install"]
+__all__ = ["MINIMUM_PYTHON", "environment_directory", "environment_key", "install", "secrets_in_scope"]
 
 MINIMUM_PYTHON = (3, 11)
 
-# Settings of a job or a user that would send packages elsewhere or put foreign code before ours.
-NEUTRALISED = ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "PYTHONPATH", "PYTHONHOME")
+# Settings of a job or a user that would send packages elsewhere, install none, or put foreign code before ours.
+NEUTRALISED = (
+    "PIP_CONSTRAINT",
+    "PIP_DRY_RUN",
+    "PIP_NO_BINARY",
+    "PIP_PREFIX",
+    "PIP_REQUIRE_VIRTUALENV",
+    "PIP_ROOT",
+    "PIP_TARGET",
+    "PIP_USER",
+    "PYTHONHOME",
+    "PYTHONPATH",
+)
+
+# Variables that providers of models, sandboxes and clouds read their secrets from. Their documentation names them.
+PROVIDER_SECRET = re.compile(
+    r"""(?: .+_API_KEY | .+_AUTH_TOKEN
+        | CLAUDE_CODE_OAUTH_TOKEN | AWS_SECRET_ACCESS_KEY | AWS_SESSION_TOKEN | AWS_BEARER_TOKEN_BEDROCK
+        | AZURE_CLIENT_SECRET | GOOGLE_APPLICATION_CREDENTIALS | HF_TOKEN | HUGGING_FACE_HUB_TOKEN
+        | REPLICATE_API_TOKEN | MODAL_TOKEN_SECRET | CODEX_ACCESS_TOKEN )""",
+    re.VERBOSE,
+)
+
+# The kernel reads at most this much of a first line, and splits it at blanks only once.
+MAXIMUM_SHEBANG = 127
 
 # Isolated (-I): neither the working directory nor PYTHONPATH of a job may put code before ours.
-LAUNCHER = """#!{python} -I
+LAUNCHER = """\
 import sys
 from runner_e2e.cli import main
 sys.exit(main())
@@ -41,11 +67,25 @@ def environment_key(lock: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def environment_directory(temporary: Path, lock: Path) -> Path:
+    """The fixed place of the action's environment below a job's temporary directory.
+
+    Its name begins with the lock's digest, by which ``scripts/enter.py`` finds it, and ends with the Python.
+    """
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
+    return temporary / "runner-e2e" / f"environment-{digest}-{sys.implementation.cache_tag}"
+
+
+def secrets_in_scope(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Names the variables that hold a provider's secret, sorted; empty ones do not count."""
+    return tuple(sorted(name for name, value in environ.items() if value and PROVIDER_SECRET.fullmatch(name)))
+
+
 def install(*, environment: Path, lock: Path, source: Path) -> Path:
     """Creates or completes *environment* from *lock*, with the package found in *source*.
 
     Returns the environment's ``bin``. Does nothing when the environment is complete for this lock and Python.
-    Raises :class:`ConfigurationError` when Python is too old, or when pip refuses.
+    Raises :class:`ConfigurationError` when Python is too old, the place cannot be written, or pip refuses.
     """
     if sys.version_info < MINIMUM_PYTHON:
         raise ConfigurationError(
@@ -53,16 +93,26 @@ def install(*, environment: Path, lock: Path, source: Path) -> Path:
             why=f"{sys.executable} was used; {MINIMUM_PYTHON[0]}.{MINIMUM_PYTHON[1]} or later is needed",
             fix="make PYTHON=python3.11 …, or put actions/setup-python before this action",
         )
-    programs = environment / "bin"
+    try:
+        _complete(environment, lock, source)
+    except OSError as error:
+        raise ConfigurationError(
+            f"no environment could be made in {environment}",
+            why=f"{error.filename or environment}: {error.strerror}",
+            fix="check that the directory is writable and its disk not full",
+        ) from error
+    return environment / "bin"
+
+
+def _complete(environment: Path, lock: Path, source: Path) -> None:
     stamp = environment / ".complete"
     key = environment_key(lock)
     if not stamp.is_file() or stamp.read_text() != key:
         stamp.unlink(missing_ok=True)
         _create(environment)
-        _install_lock(programs / "python3", lock)
+        _install_lock(environment / "bin" / "python3", lock)
     _add_package(environment, source)
     stamp.write_text(key)
-    return programs
 
 
 def _create(environment: Path) -> None:
@@ -71,17 +121,19 @@ def _create(environment: Path) -> None:
         shutil.rmtree(environment)
     try:
         venv.create(environment, with_pip=True, symlinks=True)
-    except (OSError, subprocess.CalledProcessError) as error:
+    except subprocess.CalledProcessError as error:
         raise ConfigurationError(
             f"no virtual environment could be made in {environment}",
-            why=str(error),
+            why=f"{sys.executable} -m ensurepip ended with status {error.returncode}",
             fix="install the venv module of this Python (Debian and Ubuntu: apt-get install python3-venv)",
         ) from error
 
 
 def _install_lock(python: Path, lock: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in NEUTRALISED}
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # Also stated, because a pip.conf may say otherwise and the environment outranks it.
+    environment["PIP_USER"] = "0"
+    command = [str(python), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--require-hashes", "--only-binary=:all:", "--no-deps", "-r", str(lock)]
     done = subprocess.run(command, env=environment, stdout=sys.stderr, check=False)
     if done.returncode:
@@ -97,5 +149,14 @@ def _add_package(environment: Path, source: Path) -> None:
     packages = environment / "lib" / version / "site-packages"
     (packages / "runner_e2e_action.pth").write_text(f"{source.resolve()}\n")
     launcher = environment / "bin" / "runner-e2e"
-    launcher.write_text(LAUNCHER.format(python=environment.resolve() / "bin" / "python3"))
+    launcher.write_text(_first_lines(environment.resolve() / "bin" / "python3") + LAUNCHER)
     launcher.chmod(0o755)
+
+
+def _first_lines(python: Path) -> str:
+    """What makes the kernel start a script with *python*; by way of ``sh`` where the path is long or holds blanks."""
+    shebang = f"#!{python} -I\n"
+    if len(shebang.encode()) <= MAXIMUM_SHEBANG and " " not in str(python):
+        return shebang
+    # For sh the second line is a command; for Python the second and third are one string.
+    return f"#!/bin/sh\n'''exec' {shlex.quote(str(python))} -I \"$0\" \"$@\"\n' '''\n"
