@@ -97,7 +97,7 @@ class Auditor:
 
     def _take_exec(self, record: ExecRecord) -> None:
         if self.root is None:
-            self.root = record.pid
+            self.root = self.tree.at(record.pid).pid
         if record.pid == self.root:
             self.root_execs += 1
         if not self.started:

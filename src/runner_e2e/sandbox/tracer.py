@@ -98,6 +98,7 @@ class Tracer:
         self.stack = contextlib.ExitStack()
         self.pending: list[int] = []
         self.root_ended = False
+        self.reaped = False
 
     def __enter__(self) -> Self:
         # Nothing stays open when the start fails half-way.
@@ -145,7 +146,7 @@ class Tracer:
         follow = ["--seccomp-bpf", "-f"] if self.request.seccomp else ["-f"]
         return [
             *("strace", *follow, "-q", "-ttt", "-v", "-y", "-a1", f"-s{STRING_LIMIT}", "--decode-pids=pidns"),
-            *("-e", CALLS, "-e", "signal=none", "-o", f"/dev/fd/{TRACE_NUMBER}", "--"),
+            *("-e", CALLS, "-e", "signal=!chld", "-o", f"/dev/fd/{TRACE_NUMBER}", "--"),
             *(sys.executable, "-I", "-S", traced_start.__file__, str(SOCKET_NUMBER), str(TRACE_NUMBER)),
         ]
 
@@ -183,11 +184,13 @@ class Tracer:
     def finish(self) -> None:
         """Waits for strace, whose trace has ended."""
         os.waitpid(self.pid, 0)
+        self.reaped = True
 
     def abandon(self, seconds: float = 2.0) -> None:
         """Reaps strace if it ends soon, which it does once all that it traces is killed."""
         end = time.monotonic() + seconds
-        while os.waitpid(self.pid, os.WNOHANG) == (0, 0) and time.monotonic() < end:
+        while not self.reaped and time.monotonic() < end:
+            self.reaped = os.waitpid(self.pid, os.WNOHANG) != (0, 0)
             time.sleep(0.01)
 
     def said(self) -> str:
