@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from runner_e2e.cells.reading import Section
     from runner_e2e.yaml_positions import Node
 
-__all__ = ["DEFAULT_PATH", "MAXIMUM_TIMEOUT", "parse_catalog", "read_catalog"]
+__all__ = ["MAXIMUM_TIMEOUT", "parse_catalog", "read_catalog"]
 
-DEFAULT_PATH: Final = ".github/runner-e2e.yml"
 DEFAULT_TIMEOUT: Final = 20 * 60.0
 DEFAULT_GRACE: Final = 30.0
 DEFAULT_RETRIES: Final = 1

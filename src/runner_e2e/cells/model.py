@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from runner_e2e.errors import Place
 
 __all__ = [
+    "DEFAULT_CATALOG_PATH",
     "DEFAULT_SELECTED_ID_VARIABLE",
     "Case",
     "Catalog",
@@ -28,6 +29,7 @@ __all__ = [
     "Suite",
 ]
 
+DEFAULT_CATALOG_PATH = ".github/runner-e2e.yml"
 DEFAULT_SELECTED_ID_VARIABLE = "PAPERCLIP_RUNNER_E2E_SELECTED_ID"
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "Decision",
     "Selection",
     "Verdict",
+    "candidate_by_id",
     "candidates",
     "cell_by_handle",
     "cell_by_id",
@@ -231,7 +232,7 @@ def _check_names(catalog: Catalog, selection: Selection) -> None:
                     fix=suggestion(name, known[dimension]),
                 )
     for cell_id in selection.ids:
-        _runnable(catalog, cell_id)
+        cell_by_id(catalog, cell_id)
 
 
 def _decision(candidate: Candidate, selection: Selection, *, anyway: bool) -> Decision:
@@ -297,7 +298,7 @@ def _nothing(selection: Selection, decisions: tuple[Decision, ...]) -> UsageErro
     fix = "see `runner-e2e cells list`, or `runner-e2e cells explain` with the same selectors"
     if manual:
         suites = tuple(dict.fromkeys(cell.suite for cell in manual))
-        why = f"{count(len(manual), 'cell')} that match are manual-only"
+        why = f"what matches is manual-only ({count(len(manual), 'cell')})"
         fix = f"name the suite too: {' '.join(f'--suite {name}' for name in suites[:3])}"
     elif excluded:
         why = f"all that match are excluded by the catalog ({excluded[0].cell.id}: {excluded[0].reason})"
@@ -305,15 +306,11 @@ def _nothing(selection: Selection, decisions: tuple[Decision, ...]) -> UsageErro
     return UsageError("the selection is empty", why=why, fix=fix)
 
 
-def cell_by_id(catalog: Catalog, cell_id: str) -> Cell:
-    """Returns the cell of this id.
+def candidate_by_id(catalog: Catalog, cell_id: str) -> Candidate:
+    """Returns the cell of this id, also when it is excluded.
 
-    Raises :class:`UsageError` when the text is no id, when the catalog has no such cell, or excludes it.
+    Raises :class:`UsageError` when the text is no id, or when the catalog spans no such cell.
     """
-    return _runnable(catalog, cell_id)
-
-
-def _runnable(catalog: Catalog, cell_id: str) -> Cell:
     part = parse_id(cell_id)
     suite = catalog.suites.get(part.suite)
     case = suite.cases.get(part.case) if suite is not None else None
@@ -329,14 +326,22 @@ def _runnable(catalog: Catalog, cell_id: str) -> Cell:
             why=f"{catalog.path} has no cell of this id",
             fix=f"did you mean {' or '.join(close)}?" if close else "see `runner-e2e cells list`",
         )
-    exclusion = exclusion_of(catalog, part)
-    if exclusion is not None:
+    return Candidate(cell=_cell(catalog, suite, case, part), exclusion=exclusion_of(catalog, part))
+
+
+def cell_by_id(catalog: Catalog, cell_id: str) -> Cell:
+    """Returns the cell of this id.
+
+    Raises :class:`UsageError` when the text is no id, when the catalog has no such cell, or excludes it.
+    """
+    found = candidate_by_id(catalog, cell_id)
+    if found.exclusion is not None:
         raise UsageError(
             f"cell {quote(cell_id)} is excluded",
-            why=_exclusion_reason(exclusion),
+            why=_exclusion_reason(found.exclusion),
             fix="choose another cell, or change `exclusions` of the catalog",
         )
-    return _cell(catalog, suite, case, part)
+    return found.cell
 
 
 def cell_by_handle(catalog: Catalog, key: bytes, handle: str) -> Cell:

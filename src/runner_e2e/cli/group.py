@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "LazyGroup", "run"]
 
 # Verb -> (module, attribute, one line of help). The line stands here so that `--help` loads no verb.
-COMMANDS: Mapping[str, tuple[str, str, str]] = {}
+COMMANDS: Mapping[str, tuple[str, str, str]] = {
+    "cells": ("runner_e2e.cli.cells", "cells", "Look at the cells of a catalog: list, matrix, explain."),
+}
 
 
 class LazyGroup(click.Group):
