@@ -35,10 +35,8 @@ class Programs:
 
     def look(self, path: bytes, pid: int) -> Program:
         """The facts of the file at *path* as process *pid* sees it, or :data:`NOTHING`."""
-        if path.startswith(b"/"):
-            candidates = [path, b"/proc/%d/root" % pid + path]
-        else:
-            candidates = [b"/proc/%d/cwd/" % pid + path]
+        absolute = path.startswith(b"/")
+        candidates = [path, b"/proc/%d/root" % pid + path] if absolute else [b"/proc/%d/cwd/" % pid + path]
         for candidate in candidates:
             try:
                 facts = os.stat(candidate)
