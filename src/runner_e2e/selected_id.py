@@ -18,7 +18,7 @@ from typing import Final
 
 from runner_e2e.errors import RefusedError, UsageError
 
-__all__ = ["MAXIMUM_LENGTH", "is_id", "take"]
+__all__ = ["MAXIMUM_LENGTH", "erase", "is_id", "take"]
 
 MAXIMUM_LENGTH: Final = 512
 
@@ -67,6 +67,21 @@ def take(variable: str) -> str:
             fix="set it once, in the step that runs the cell",
         )
     return _validated(variable, current)
+
+
+def erase(variable: str) -> None:
+    """Erases another confidential variable in the same way; does nothing where it is not set.
+
+    For what a process has read already: a key or a credential that only a child is to have.
+    Raises :class:`RefusedError` when it cannot be done or verified.
+    """
+    block = _InitialBlock.read()
+    current = os.environb.get(os.fsencode(variable))
+    values = {value for value in [current, *block.values_of(variable)] if value}
+    for value in values:
+        _erase(variable, value, block)
+    if values:
+        _verify(variable, sorted(values), what="a confidential variable")
 
 
 def _missing(variable: str) -> UsageError:
@@ -165,27 +180,27 @@ def _erase(variable: str, value: bytes, block: _InitialBlock) -> None:
     block.overwrite(tuple({own, *affected}), value if by_content else b"")
 
 
-def _verify(variable: str, values: list[bytes]) -> None:
+def _verify(variable: str, values: list[bytes], *, what: str = "the selected id") -> None:
     block = _InitialBlock.read()
     own = os.fsencode(variable)
     shown = b"\0".join(block.entries)
     inner = [name + b"=" + text for name, text in os.environb.items()]
     for value in values:
         if len(value) >= _SHORTEST_BY_CONTENT and (value in shown or any(value in entry for entry in inner)):
-            raise _not_erased("it is still there after the overwriting")
+            raise _not_erased("it is still there after the overwriting", what)
         if len(value) >= _SHORTEST_BY_CONTENT and value in (_SELF / "cmdline").read_bytes():
             raise UsageError(
-                "the selected id stands on the command line of this process",
+                f"{what} stands on the command line of this process",
                 why="every process on the machine can read it there, the agent too",
                 fix=f"hand it over in {variable} only",
             )
     if block.values_of(variable) or own in os.environb:
-        raise _not_erased("the variable is still there after the overwriting")
+        raise _not_erased("the variable is still there after the overwriting", what)
 
 
-def _not_erased(why: str) -> RefusedError:
+def _not_erased(why: str, what: str = "the selected id") -> RefusedError:
     return RefusedError(
-        "the selected id cannot be erased from this process's environment, so nothing was started",
+        f"{what} cannot be erased from this process's environment, so nothing was started",
         why=why,
         fix="run on Linux with /proc mounted, readable and writable for the process itself",
     )

@@ -20,6 +20,7 @@ __all__ = ["COMMANDS", "LazyGroup", "run"]
 
 # Verb -> (module, attribute, one line of help). The line stands here so that `--help` loads no verb.
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
+    "run": ("runner_e2e.cli.run", "run", "Run one cell, or selected cells on this machine, and record every attempt."),
     "cells": ("runner_e2e.cli.cells", "cells", "Look at the cells of a catalog: list, matrix, explain."),
     "audit": ("runner_e2e.cli.audit", "audit", "Run a command or a workflow and prove where a confidential value went."),
 }

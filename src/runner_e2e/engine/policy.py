@@ -1,0 +1,87 @@
+"""The base set of paths that every launch of an agent hides, and the policy file that says so.
+
+Hidden are the whole output directory (records, private directories and instances of every attempt, also of other
+and later campaigns), the harness's own sources, the Git store of the target, and the CI runner's files. Of the
+output, an attempt's agents are shown their own instance alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from runner_e2e.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["DEFAULT_HIDDEN", "SCHEMA", "HiddenSet", "hidden_set", "policy_document"]
+
+SCHEMA: Final = "runner-e2e.sandbox-policy/v1"
+
+# What is hidden of a target whose catalog says nothing: where harnesses keep their cases and graders.
+DEFAULT_HIDDEN: Final = ("tests",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenSet:
+    """Existing paths to hide, resolved; ``absent`` are those that the catalog names and the target does not have."""
+
+    paths: tuple[Path, ...]
+    absent: tuple[str, ...] = ()
+
+
+def hidden_set(*, target: Path, output: Path, hide: Iterable[str], runner_files: Iterable[Path] = ()) -> HiddenSet:
+    """Collects the base set. *hide* is relative to *target*; all paths must be below it.
+
+    Raises :class:`UsageError` for a path that leads out of the target.
+    """
+    named = tuple(hide)
+    root = target.resolve()
+    found: list[Path] = [output.resolve(), *git_stores(root)]
+    absent = []
+    for name in named or DEFAULT_HIDDEN:
+        path = (root / name).resolve()
+        if not path.is_relative_to(root) or path == root:
+            raise UsageError(
+                f"harness.hide names {name}, which is not below the target's root",
+                fix="name files or directories inside the target",
+            )
+        if path.exists():
+            found.append(path)
+        elif named:
+            absent.append(name)
+    found += [path.resolve() for path in runner_files if path.exists()]
+    return HiddenSet(paths=tuple(dict.fromkeys(found)), absent=tuple(absent))
+
+
+def git_stores(root: Path) -> list[Path]:
+    """The Git stores that serve *root*: of a clone, a worktree (with its common store) or a submodule."""
+    for directory in (root, *root.parents):
+        entry = directory / ".git"
+        if entry.is_dir():
+            return [entry.resolve()]
+        if entry.is_file():
+            return [entry.resolve(), *_linked_stores(entry)]
+    return []
+
+
+def _linked_stores(entry: Path) -> list[Path]:
+    """What a ``.git`` file leads to (gitrepository-layout(5))."""
+    stores = []
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        head, _, name = entry.read_text().strip().partition(": ")
+        store = (entry.parent / name).resolve()
+        if head == "gitdir" and store.is_dir():
+            stores.append(store)
+            common = store / "commondir"
+            if common.is_file():
+                stores.append((store / common.read_text().strip()).resolve())
+    return stores
+
+
+def policy_document(hidden: HiddenSet, *, instance: Path) -> dict[str, object]:
+    """The policy of one attempt, as ``runner-e2e sandbox exec`` reads it."""
+    return {"schema": SCHEMA, "hide": [str(path) for path in hidden.paths], "expose": [str(instance)]}
