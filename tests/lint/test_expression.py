@@ -12,9 +12,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from runner_e2e.lint.data import NULL, Anything, Array, Data, Dictionary, Known, as_value, of_plain
 from runner_e2e.lint.evaluation import EvaluationError, Possible, evaluate, value_of
 from runner_e2e.lint.expression import CONTEXTS, FUNCTIONS, ExpressionError, embedded, parse, walk
+from runner_e2e.lint.expression_data import NULL, Anything, Array, Data, Dictionary, Known, as_value, of_plain
 from runner_e2e.lint.values import Confidence, Label, Taint
 
 HERE = Path(__file__).parent
@@ -118,9 +118,34 @@ def test_limits_agree_with_github(text: str) -> None:
 
 
 ATOMS = st.sampled_from(
-    "1|-2.5|0|''|'a'|'A b'|'7.5'|true|false|null|NaN|github|github.ref|inputs.text|inputs.number|inputs.flag|inputs.off"
-    "|inputs.nothing|matrix.list|matrix.list.*|matrix.list.*.deep|github.event|fromJSON(matrix.json)|fromJSON('[]')"
-    "|0x10|'{0}'".split("|")
+    [
+        "1",
+        "-2.5",
+        "0",
+        "''",
+        "'a'",
+        "'A b'",
+        "'7.5'",
+        "true",
+        "false",
+        "null",
+        "NaN",
+        "github",
+        "github.ref",
+        "inputs.text",
+        "inputs.number",
+        "inputs.flag",
+        "inputs.off",
+        "inputs.nothing",
+        "matrix.list",
+        "matrix.list.*",
+        "matrix.list.*.deep",
+        "github.event",
+        "fromJSON(matrix.json)",
+        "fromJSON('[]')",
+        "0x10",
+        "'{0}'",
+    ]
 )
 BINARY = st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "&&", "||"])
 

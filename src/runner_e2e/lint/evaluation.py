@@ -11,7 +11,8 @@ import re
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
-from runner_e2e.lint.data import (
+from runner_e2e.lint.expression import Access, Call, Comparison, Constant, Context, Logical, Not, Star
+from runner_e2e.lint.expression_data import (
     ANYTHING,
     BOOLEAN,
     FALSE,
@@ -34,7 +35,6 @@ from runner_e2e.lint.data import (
     to_json,
     truth_of,
 )
-from runner_e2e.lint.expression import Access, Call, Comparison, Constant, Context, Logical, Not, Star
 from runner_e2e.lint.values import EMPTY, MAX_ALTERNATIVES, UNKNOWN, Value, join, merged
 
 if TYPE_CHECKING:
