@@ -6,7 +6,6 @@ of the package. It replaces itself by ``exec``, so that no second process keeps 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -110,6 +109,8 @@ def cached_pythons(directory: Path) -> list[tuple[list[int], Path]]:
 
 def environment_python() -> str:
     """The Python of the environment that ``command: setup`` made in this job for this version of the action."""
+    import hashlib
+
     temporary = os.environ.get("RUNNER_TEMP", "")
     if not temporary:
         raise RefusalError("RUNNER_TEMP is not set.\nfix: run the action as a step of a job")

@@ -6,14 +6,9 @@ because ``pip --require-hashes`` refuses a local directory.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import shlex
-import shutil
-import subprocess
 import sys
-import venv
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
@@ -62,9 +57,7 @@ sys.exit(main())
 
 def environment_key(lock: Path) -> str:
     """Names an environment by its lock and Python: 16 hex digits that change when either does."""
-    digest = hashlib.sha256(lock.read_bytes())
-    digest.update(repr((sys.implementation.cache_tag, sys.version_info[:3], sys.executable)).encode())
-    return digest.hexdigest()[:16]
+    return _digest(lock.read_bytes(), repr((sys.implementation.cache_tag, sys.version_info[:3], sys.executable)))
 
 
 def environment_directory(temporary: Path, lock: Path) -> Path:
@@ -72,8 +65,7 @@ def environment_directory(temporary: Path, lock: Path) -> Path:
 
     Its name begins with the lock's digest, by which ``scripts/enter.py`` finds it, and ends with the Python.
     """
-    digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
-    return temporary / "runner-e2e" / f"environment-{digest}-{sys.implementation.cache_tag}"
+    return temporary / "runner-e2e" / f"environment-{_digest(lock.read_bytes())}-{sys.implementation.cache_tag}"
 
 
 def secrets_in_scope(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -104,6 +96,13 @@ def install(*, environment: Path, lock: Path, source: Path) -> Path:
     return environment / "bin"
 
 
+def _digest(*parts: bytes | str) -> str:
+    import hashlib
+
+    digest = hashlib.sha256(b"".join(part if isinstance(part, bytes) else part.encode() for part in parts))
+    return digest.hexdigest()[:16]
+
+
 def _complete(environment: Path, lock: Path, source: Path) -> None:
     stamp = environment / ".complete"
     key = environment_key(lock)
@@ -117,6 +116,10 @@ def _complete(environment: Path, lock: Path, source: Path) -> None:
 
 def _create(environment: Path) -> None:
     """Makes the venv anew; one of another Python or half made would only fail later and less clearly."""
+    import shutil
+    import subprocess
+    import venv
+
     if environment.exists():
         shutil.rmtree(environment)
     try:
@@ -130,6 +133,8 @@ def _create(environment: Path) -> None:
 
 
 def _install_lock(python: Path, lock: Path) -> None:
+    import subprocess
+
     environment = {name: value for name, value in os.environ.items() if name not in NEUTRALISED}
     # Also stated, because a pip.conf may say otherwise and the environment outranks it.
     environment["PIP_USER"] = "0"
@@ -158,5 +163,7 @@ def _first_lines(python: Path) -> str:
     shebang = f"#!{python} -I\n"
     if len(shebang.encode()) <= MAXIMUM_SHEBANG and " " not in str(python):
         return shebang
+    import shlex
+
     # For sh the second line is a command; for Python the second and third are one string.
     return f"#!/bin/sh\n'''exec' {shlex.quote(str(python))} -I \"$0\" \"$@\"\n' '''\n"

@@ -7,10 +7,8 @@ their text, because only the edge prints. Formats follow the runner's own source
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -117,7 +115,7 @@ def write_outputs(values: Mapping[str, str], environ: Mapping[str, str] | None =
     for name, value in values.items():
         if not OUTPUT_NAME.fullmatch(name):
             raise DefectError(f"{name!r} is no name of an output")
-        delimiter = f"runner-e2e-{secrets.token_hex(16)}"
+        delimiter = f"runner-e2e-{_token()}"
         text.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
     _append(Path(path), "".join(text), what="step outputs")
 
@@ -171,7 +169,7 @@ def commands_stopped() -> tuple[str, str]:
 
     The token is random: text that does not know it cannot switch commands on again.
     """
-    token = secrets.token_hex(16)
+    token = _token()
     return f"::stop-commands::{token}", f"::{token}::"
 
 
@@ -245,6 +243,11 @@ def _environ(environ: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if environ is None else environ
 
 
+def _token() -> str:
+    """128 random bits from the system, as ``secrets`` takes them; that module loads ten more."""
+    return os.urandom(16).hex()
+
+
 def _data(text: str) -> str:
     """Escapes the data part of a command, as the runner unescapes it."""
     return _plain(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
@@ -279,6 +282,8 @@ def _input_text(value: object) -> str:
 
 
 def _read_event(path: Path) -> dict[str, object]:
+    import json
+
     try:
         with path.open("rb") as stream:
             content = stream.read(MAXIMUM_EVENT_BYTES + 1)

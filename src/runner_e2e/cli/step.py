@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +37,10 @@ def run_step(command: str, work: Callable[[], int]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         print(gha.annotation("error", "cancelled", title=title))
-        return 128 + signal.SIGINT
+        return 130
     except Exception as error:  # noqa: BLE001 - the last place that can keep a message out of the log
+        import traceback
+
         last = traceback.extract_tb(error.__traceback__)[-1]
         text = f"defect: {type(error).__name__} at {Place(path=last.filename, line=last.lineno or 0)}"
         print(gha.annotation("error", f"{text}\nfix: report it with this line", title=title))

@@ -1,0 +1,128 @@
+"""What the action's ``command: run`` does: takes the selected id, runs that cell, and tells the runner about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner_e2e import gha
+from runner_e2e.cells.catalog import read_catalog
+from runner_e2e.cells.durations import format_duration
+from runner_e2e.cells.model import DEFAULT_CATALOG_PATH
+from runner_e2e.engine.campaign_plan import RunOptions
+from runner_e2e.engine.local import run_campaign, take_cell
+from runner_e2e.engine.own_process import own_process
+from runner_e2e.report.billing import cost_text, total
+from runner_e2e.report.results import RESULT_FILE
+from runner_e2e.report.summary import cell_summary
+
+if TYPE_CHECKING:
+    from runner_e2e.engine.campaign_plan import Campaign, PlannedCell
+    from runner_e2e.engine.local import CampaignOutcome
+    from runner_e2e.report.results import Result
+
+__all__ = ["run_selected_cell"]
+
+DEFAULT_OUTPUT = ".runner-e2e"
+TITLE = "runner-e2e run"
+MAXIMUM_MESSAGE = 2000
+
+
+def run_selected_cell() -> int:
+    """Runs the one cell whose id is in the environment; outputs, annotations and summary say what became of it.
+
+    Raises what the catalog's reader, :func:`~runner_e2e.engine.local.take_cell`,
+    :func:`~runner_e2e.engine.own_process.own_process` and :func:`~runner_e2e.engine.local.run_campaign` raise, before
+    anything is started.
+    """
+    catalog = read_catalog(Path(gha.read_input("configuration", default=DEFAULT_CATALOG_PATH)))
+    cell = take_cell(catalog)
+    reporter = StepReporter()
+    try:
+        with own_process(catalog) as process:
+            options = RunOptions(
+                target=Path.cwd(),
+                output=Path(gha.read_input("output", default=DEFAULT_OUTPUT)),
+                environ=process.environ,
+                handle_key=process.handle_key,
+                runner_files=gha.runner_files(),
+                relay=True,
+            )
+            outcome = run_campaign(catalog, (cell,), options, reporter, process.cancellation)
+    finally:
+        reporter.close()
+    tell(outcome)
+    return outcome.exit_code
+
+
+class StepReporter:
+    """Writes the log of the step: a foldable part for each attempt, in which the runner obeys no command."""
+
+    def __init__(self) -> None:
+        self._resume = ""
+
+    def campaign_started(self, campaign: Campaign) -> None:
+        """Says what starts."""
+        (planned,) = campaign.cells
+        attempts = "1 attempt" if planned.attempts == 1 else f"up to {planned.attempts} attempts"
+        limit = format_duration(planned.cell.timeout)
+        print(f"run: {planned.handle}, {attempts} of at most {limit} each; campaign {campaign.name}")
+
+    def attempt_started(self, cell: PlannedCell, attempt: int) -> None:
+        """Opens a part of the log and stops commands, so that relayed text cannot give any."""
+        stop, self._resume = gha.commands_stopped()
+        print(gha.group(f"{cell.handle}: attempt {attempt} of {cell.attempts}"))
+        print(stop)
+
+    def output(self, cell: PlannedCell, line: str) -> None:
+        """Relays a line of the harness, which the engine has redacted."""
+        del cell
+        print(f"  {line}")
+
+    def attempt_ended(self, cell: PlannedCell, result: Result) -> None:
+        """Closes the part and says how the attempt ended."""
+        self.close()
+        failure = f" ({result.failure.failure_class})" if result.failure else ""
+        took = format_duration(round(result.duration_s, 1))
+        verdict = result.verdict.replace("_", " ")
+        print(f"run: {cell.handle}: attempt {result.attempt} {verdict}{failure}, {took}, {cost_text([result.usage])}")
+
+    def warning(self, text: str) -> None:
+        """Shows a warning on the run's page, also from within an attempt."""
+        stopped = bool(self._resume)
+        if stopped:
+            print(self._resume)
+        print(gha.annotation("warning", text, title=TITLE))
+        if stopped:
+            stop, self._resume = gha.commands_stopped()
+            print(stop)
+
+    def close(self) -> None:
+        """Lets the runner obey commands again and closes the open part; does nothing where none is open."""
+        if self._resume:
+            print(self._resume)
+            print(gha.end_group())
+            self._resume = ""
+
+
+def tell(outcome: CampaignOutcome) -> None:
+    """Writes outputs, an annotation for a failure, and the summary."""
+    (results,), (planned,) = outcome.results, outcome.campaign.cells
+    last = results[-1]
+    costs = total(result.usage for result in results)
+    record = planned.directory / f"attempt-{last.attempt}" / RESULT_FILE
+    gha.write_outputs(
+        {
+            "verdict": last.verdict,
+            "handle": last.handle,
+            "failure-class": last.failure.failure_class if last.failure else "",
+            "attempts": str(len(results)),
+            "cost-usd": "" if costs.unknown else f"{costs.known_usd:.6f}",
+            "result": str(record) if record.is_file() else "",
+        }
+    )
+    scrub = outcome.campaign.redactor.text
+    if last.failure:
+        message = scrub(last.failure.message)[:MAXIMUM_MESSAGE]
+        print(gha.annotation("error", message, title=f"{last.handle}: {last.failure.failure_class}"))
+    gha.append_summary(cell_summary(results), scrub=scrub)
