@@ -37,9 +37,11 @@ __all__ = [
     "MS_SLAVE",
     "add_path_rule",
     "arguments_area",
+    "block_signals",
     "clone_process",
     "clone_tree",
     "create_ruleset",
+    "default_action",
     "drop_ambient_capabilities",
     "drop_bounding_capability",
     "effective_capabilities",
@@ -49,6 +51,7 @@ __all__ = [
     "landlock_abi",
     "mount",
     "move_mount",
+    "new_file_system",
     "overwrite",
     "overwrite_c_environment",
     "restrict_self",
@@ -58,7 +61,9 @@ __all__ = [
     "set_mount_attributes",
     "set_name",
     "set_parent_death_signal",
+    "signal_descriptor",
     "umount",
+    "unblock_signals",
     "unshare",
 ]
 
@@ -95,6 +100,9 @@ MOVE_MOUNT_T_EMPTY_PATH: Final = 0x40
 
 SYS_OPEN_TREE: Final = 428
 SYS_MOVE_MOUNT: Final = 429
+SYS_FSOPEN: Final = 430
+SYS_FSCONFIG: Final = 431
+SYS_FSMOUNT: Final = 432
 SYS_MOUNT_SETATTR: Final = 442
 SYS_LANDLOCK_CREATE_RULESET: Final = 444
 SYS_LANDLOCK_ADD_RULE: Final = 445
@@ -105,6 +113,10 @@ _OLD_CALLS: Final = {
     "x86_64": {"clone": 56, "keyctl": 250, "capset": 126, "capget": 125, "seccomp": 317},
     "aarch64": {"clone": 220, "keyctl": 219, "capset": 91, "capget": 90, "seccomp": 277},
 }
+
+FSCONFIG_SET_STRING: Final = 1
+FSCONFIG_CMD_CREATE: Final = 6
+CLOSE_ON_EXEC: Final = 1  # FSOPEN_CLOEXEC and FSMOUNT_CLOEXEC
 
 LANDLOCK_CREATE_RULESET_VERSION: Final = 1
 LANDLOCK_RULE_PATH_BENEATH: Final = 1
@@ -269,19 +281,66 @@ def install_filter(program: bytes) -> None:
     _call(_old_call("seccomp"), "seccomp", *arguments)
 
 
+# --- signals (the signal module costs a launch the import of enum) ---------------------------------------------------
+
+_SIGNAL_SET_BYTES: Final = 128
+_SIG_SETMASK: Final = 2
+
+
+def block_signals() -> bytes:
+    """Blocks every signal that can be; returns the former mask for :func:`unblock_signals`."""
+    every = ctypes.create_string_buffer(b"\xff" * _SIGNAL_SET_BYTES, _SIGNAL_SET_BYTES)
+    former = ctypes.create_string_buffer(_SIGNAL_SET_BYTES)
+    _checked(_libc.sigprocmask(ctypes.c_int(_SIG_SETMASK), every, former), "sigprocmask")
+    return former.raw
+
+
+def unblock_signals(mask: bytes) -> None:
+    """Sets the signal mask to *mask*."""
+    buffer = ctypes.create_string_buffer(mask, _SIGNAL_SET_BYTES)
+    _checked(_libc.sigprocmask(ctypes.c_int(_SIG_SETMASK), buffer, None), "sigprocmask")
+
+
+def signal_descriptor() -> int:
+    """A descriptor that delivers every blocked signal as 128 bytes: number, errno and code come first."""
+    every = ctypes.create_string_buffer(b"\xff" * _SIGNAL_SET_BYTES, _SIGNAL_SET_BYTES)
+    return _checked(_libc.signalfd(ctypes.c_int(-1), every, ctypes.c_int(os.O_CLOEXEC | os.O_NONBLOCK)), "signalfd")
+
+
+def default_action(signal: int) -> None:
+    """Gives *signal* its default action: Python ignores SIGPIPE and SIGXFSZ, and an exec would pass that on."""
+    _libc.signal(ctypes.c_int(signal), None)
+
+
 # --- mounts -------------------------------------------------------------------------------------------------------
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    """mount(2). Follows a symbolic link at *target*."""
+    """Makes or changes a mount; follows a symbolic link at *target*."""
     words = [os.fsencode(source), os.fsencode(target), os.fsencode(kind)]
     result = _libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(options) or None)
     _checked(result, f"mount({kind or 'flags'}) on {target}")
 
 
 def umount(target: str, flags: int = 0) -> None:
-    """umount2(2)."""
+    """Unmounts what lies at *target* (umount2(2))."""
     _checked(_libc.umount2(os.fsencode(target), ctypes.c_int(flags)), f"umount of {target}")
+
+
+def new_file_system(kind: str, options: dict[str, str], attributes: int = 0) -> int:
+    """A descriptor of a new, detached mount of file system *kind* (tmpfs, proc, mqueue). Needs Linux 5.2."""
+    null, zero = ctypes.c_char_p(None), _long(0)
+    name = ctypes.c_char_p(kind.encode())
+    context = _call(SYS_FSOPEN, f"fsopen({kind})", name, _long(CLOSE_ON_EXEC))
+    try:
+        for key, value in options.items():
+            pair = ctypes.c_char_p(key.encode()), ctypes.c_char_p(value.encode())
+            _call(SYS_FSCONFIG, f"fsconfig({kind}, {key})", _long(context), _long(FSCONFIG_SET_STRING), *pair, zero)
+        create = _long(FSCONFIG_CMD_CREATE)
+        _call(SYS_FSCONFIG, f"fsconfig({kind}, create)", _long(context), create, null, null, zero)
+        return _call(SYS_FSMOUNT, f"fsmount({kind})", _long(context), _long(CLOSE_ON_EXEC), _long(attributes))
+    finally:
+        os.close(context)
 
 
 def clone_tree(path: str, *, recursive: bool = True, directory: int = AT_FDCWD) -> int:

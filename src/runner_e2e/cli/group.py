@@ -22,6 +22,7 @@ __all__ = ["COMMANDS", "LazyGroup", "run"]
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "run": ("runner_e2e.cli.run", "run", "Run one cell, or selected cells on this machine, and record every attempt."),
     "cells": ("runner_e2e.cli.cells", "cells", "Look at the cells of a catalog: list, matrix, explain."),
+    "sandbox": ("runner_e2e.cli.sandbox", "sandbox", "Run a command with paths hidden from it."),
     "audit": ("runner_e2e.cli.audit", "audit", "Run a command or a workflow and prove where a confidential value went."),
 }
 

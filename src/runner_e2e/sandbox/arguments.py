@@ -1,0 +1,160 @@
+"""The options of a launch, one table for the command line and for the quick entry script, and what they ask for.
+
+The quick script reads them itself because ``argparse`` costs more than the launch. Every unknown or incomplete option
+is an error: a mistyped ``--hide`` must not leave something visible.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runner_e2e.sandbox.policy import INDISPENSABLE, LAYERS, WALLS, Policy
+from runner_e2e.sandbox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from runner_e2e.errors import UsageError
+
+__all__ = ["OPTIONS", "POLICY_VARIABLE", "Option", "Request", "parse_arguments", "policy_of", "request_of"]
+
+POLICY_VARIABLE = "RUNNER_E2E_SANDBOX_POLICY"
+
+
+class Option(Record):
+    """One option: its name, what its value is called ("" for a switch), its help, whether it may come again."""
+
+    name: str
+    value: str = ""
+    help: str = ""
+    repeats: bool = False
+
+    @property
+    def key(self) -> str:
+        """The field of :class:`Request` it fills."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+
+OPTIONS = (
+    Option(name="--policy", value="FILE", help=f"JSON policy file (default: ${POLICY_VARIABLE})."),
+    Option(name="--hide", value="PATH", help="Hide this path, absolute and existing.", repeats=True),
+    Option(name="--expose", value="PATH", help="Show this path beneath a hidden one.", repeats=True),
+    Option(name="--workspace", value="PATH", help="A directory the agent writes in under its own user.", repeats=True),
+    Option(name="--read-only", value="PATH", help="A path that the agent must not change.", repeats=True),
+    Option(name="--home", value="PATH", help="The agent's home directory."),
+    Option(
+        name="--wall",
+        value="WALL",
+        help="What keeps the covers in place: landlock, or locked-mounts for agents that bring their own sandbox.",
+    ),
+    Option(name="--require", value="LAYER", help="Refuse to start without this layer.", repeats=True),
+    Option(name="--without", value="LAYER", help="Switch this layer off.", repeats=True),
+    Option(name="--keep-user", help="As root: run the agent as root without capabilities, not as a user of its own."),
+    Option(name="--report", value="FILE", help="Write what was hidden, exposed and active as JSON."),
+    Option(name="--quiet", help="Do not log what is hidden, exposed and active."),
+)
+
+
+class Request(Record):
+    """What the options of one launch say."""
+
+    command: tuple[str, ...]
+    policy: str = ""
+    hide: tuple[str, ...] = ()
+    expose: tuple[str, ...] = ()
+    workspace: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    home: str = ""
+    wall: str = ""
+    require: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    keep_user: bool = False
+    report: str = ""
+    quiet: bool = False
+
+
+def _usage(what: str, why: str, fix: str) -> UsageError:
+    from runner_e2e.errors import UsageError
+
+    return UsageError(what, why=why, fix=fix)
+
+
+def parse_arguments(arguments: Sequence[str]) -> Request:
+    """Reads ``[OPTION…] -- COMMAND…``; raises :class:`UsageError` for anything it does not know."""
+    known = {option.name: option for option in OPTIONS}
+    values: dict[str, list[str]] = {}
+    rest = list(arguments)
+    while rest and rest[0] != "--":
+        name, equals, value = rest.pop(0).partition("=")
+        if name not in known:
+            what = f"unknown option {name}" if name.startswith("-") else f"unexpected word {name}"
+            raise _usage(what, "", f"options are {', '.join(known)}; the command comes after --")
+        option = known[name]
+        if option.value and not equals:
+            if not rest or rest[0] == "--":
+                raise _usage(f"{name} has no value", "", f"write {name} {option.value}")
+            value = rest.pop(0)
+        elif not option.value and equals:
+            raise _usage(f"{name} takes no value", "", f"write {name}")
+        if option.key in values and not option.repeats:
+            raise _usage(f"{name} is given twice", "", "give it once")
+        values.setdefault(option.key, []).append(value)
+    return request_of(rest[1:], values)
+
+
+def request_of(command: Sequence[str], values: Mapping[str, Sequence[str]]) -> Request:
+    """The request for options already split: key -> values in their order (a switch: one empty value)."""
+    if not command:
+        raise _usage("no command is given", "", "write it after --, for example: -- claude --print hello")
+    fields: dict[str, Any] = {}
+    for option in OPTIONS:
+        if given := values.get(option.key):
+            fields[option.key] = tuple(given) if option.repeats else given[-1] if option.value else True
+    return Request(command=tuple(command), **fields)
+
+
+def policy_of(request: Request, environment: Mapping[str, str]) -> Policy:
+    """The policy that *request* asks for: the file it names (or the variable), and what its options add."""
+    path = request.policy or environment.get(POLICY_VARIABLE, "")
+    base = _read(path) if path else Policy()
+    added = Policy(hide=request.hide, expose=request.expose, workspace=request.workspace, read_only=request.read_only)
+    policy = base.joined(added)
+    if request.home:
+        policy = policy.replace(home=request.home)
+    if request.wall:
+        _known("wall", request.wall, WALLS)
+        policy = policy.replace(wall=request.wall)
+    if request.keep_user:
+        policy = policy.replace(identity="keep")
+    for layer in (*request.require, *request.without):
+        _known("layer", layer, tuple(LAYERS))
+    for layer in request.without:
+        if layer in INDISPENSABLE:
+            raise _usage(
+                f"the layer {layer} cannot be switched off", "no launch goes without it", "leave --without out"
+            )
+    policy = policy.replace(layers={**policy.layers, **dict.fromkeys(request.without, "off")})
+    return policy.requiring(*request.require)
+
+
+def _known(what: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise _usage(f"unknown {what} {value}", "", f"use one of {', '.join(allowed)}")
+
+
+def _read(path: str) -> Policy:
+    from runner_e2e.sandbox.policy_json import parse_policy
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        from runner_e2e.errors import ConfigurationError, Place
+
+        why = getattr(error, "strerror", None) or str(error)
+        fix = f"give --policy a readable JSON file, or unset {POLICY_VARIABLE}"
+        place = Place(path=os.path.abspath(path))
+        raise ConfigurationError("the sandbox policy cannot be read", why=why, fix=fix, place=place) from error
+    return parse_policy(text, path=path)

@@ -1,0 +1,54 @@
+"""``sandbox exec`` from options to exit status, shared by the command line and the quick entry script."""
+
+from __future__ import annotations
+
+import os
+
+from runner_e2e.sandbox.arguments import policy_of
+from runner_e2e.sandbox.launcher import launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from runner_e2e.sandbox.arguments import Request
+    from runner_e2e.sandbox.launcher import Report
+
+__all__ = ["execute", "failure_status"]
+
+
+def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], None]) -> int:
+    """Runs the command of *request* and returns its status; raises an error of our tree when it never ran.
+
+    *also_hide* are paths to hide where they exist, such as the CI runner's own files.
+    """
+    policy = policy_of(request, os.environ)
+    policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide))
+
+    def started(report: Report) -> None:
+        if not request.quiet:
+            for line in report.lines():
+                log(line)
+        if request.report:
+            _write(report, request.report)
+
+    return launch(policy, request.command, started=started).status
+
+
+def failure_status(code: int) -> int:
+    """The status for an error of our own: 126 and 127 stay, everything else is 125."""
+    return code if code in {126, 127} else 125
+
+
+def _write(report: Report, path: str) -> None:
+    import json
+
+    from runner_e2e.errors import LaunchError
+
+    content = json.dumps(report.to_document(), indent=2) + "\n"
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise LaunchError(f"the report {path} cannot be written", why=why, fix="name a writable file") from error

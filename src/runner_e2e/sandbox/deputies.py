@@ -1,0 +1,96 @@
+"""Places through which a helper outside would read for the agent, and files that others run later."""
+
+from __future__ import annotations
+
+__all__ = ["SOCKETS", "STARTUP_FILES", "sockets"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Sockets (or their directories) of services that read files, start programs or hand out keys for their clients.
+SOCKETS = (
+    "/run/docker.sock",
+    "/run/docker",
+    "/run/containerd",
+    "/run/podman",
+    "/run/crio",
+    "/run/buildkit",
+    "/run/snapd.socket",
+    "/run/snapd-snap.socket",
+    "/run/dbus",
+    "/run/systemd/private",
+    "/run/systemd/notify",
+    "/run/udev/control",
+    "/run/libvirt",
+    "/run/lxd.socket",
+    "/var/lib/lxd/unix.socket",
+    "/var/snap/lxd/common/lxd/unix.socket",
+    "/run/pcscd",
+    "/run/gssproxy.sock",
+    "/tmp/.X11-unix",  # noqa: S108 - where X servers put their sockets
+    "/run/user/{user}",
+    "/run/screen",
+    "/tmp/tmux-{user}",  # noqa: S108 - where tmux puts its sockets
+)
+_SOCKET_VARIABLES = ("SSH_AUTH_SOCK", "DOCKER_HOST", "CONTAINER_HOST", "DBUS_SESSION_BUS_ADDRESS", "TMUX")
+
+# Entries of a home that shells, login managers and tools run, or that say what they run.
+STARTUP_FILES = frozenset(
+    {
+        ".bash_aliases",
+        ".bash_login",
+        ".bash_logout",
+        ".bash_profile",
+        ".bashrc",
+        ".bin",
+        ".cargo",
+        ".config",
+        ".cshrc",
+        ".docker",
+        ".envrc",
+        ".gitconfig",
+        ".gnupg",
+        ".inputrc",
+        ".kshrc",
+        ".kube",
+        ".local",
+        ".login",
+        ".netrc",
+        ".npmrc",
+        ".nvm",
+        ".oh-my-zsh",
+        ".pam_environment",
+        ".profile",
+        ".pyenv",
+        ".pydistutils.cfg",
+        ".pypirc",
+        ".rbenv",
+        ".ssh",
+        ".tcshrc",
+        ".tmux.conf",
+        ".vim",
+        ".vimrc",
+        ".xprofile",
+        ".xsession",
+        ".xsessionrc",
+        ".zlogin",
+        ".zlogout",
+        ".zprofile",
+        ".zshenv",
+        ".zshrc",
+        "bin",
+    }
+)
+
+
+def sockets(user: int, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Paths to hide where they exist, for *user* and what its variables name."""
+    named = []
+    for name in _SOCKET_VARIABLES:
+        # /path, unix:path=/path,guid=…, unix:///path, and tmux's /path,process,session
+        value = environment.get(name, "").removeprefix("unix:").removeprefix("path=").partition(",")[0]
+        value = "/" + value.lstrip("/") if value.startswith("/") else ""
+        if value:
+            named.append(value)
+    return (*(path.format(user=user) for path in SOCKETS), *named)

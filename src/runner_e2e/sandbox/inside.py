@@ -1,0 +1,248 @@
+"""The process that becomes the agent: new session, other user, wall, self-check, exec. Nothing here can be undone."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from runner_e2e import kernel
+from runner_e2e.sandbox import landlock, seccomp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from runner_e2e.sandbox.events import Reporter, Streams
+    from runner_e2e.sandbox.plan import Plan, Step
+
+__all__ = ["become", "map_own_ids"]
+
+_SIGPIPE, _SIGXFSZ = 13, 25
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_LAST_CAPABILITY = 63
+_DENIED = (errno.EACCES, errno.EPERM)
+
+
+class _RefusedError(Exception):
+    """The launch ends here: status, what happened, why, and what to do."""
+
+    def __init__(self, what: str, why: str, fix: str = "", status: int = 125) -> None:
+        super().__init__(what)
+        self.event = (status, what, why, fix)
+
+
+def become(plan: Plan, streams: Streams, started: int, report: Reporter, mask: bytes) -> NoReturn:
+    """Turns this fresh fork into the agent, or reports why not. A byte on *started* says that it did not."""
+    try:
+        os.setsid()
+        report.layer("descriptors", "active")
+        report.layer("session", "active")
+        _leave_keyrings(plan, report)
+        _change_user(plan, report)
+        _raise_wall(plan, report)
+        _drop_capabilities()
+        report.layer("capabilities", "active")
+        _take_keyrings_away(plan, report)
+        _check(plan)
+        report.layer("self-check", "active")
+        for number, descriptor in enumerate((streams.stdin, streams.stdout, streams.stderr)):
+            os.dup2(descriptor, number)
+        _enter_directory(plan)
+        for signal in (_SIGPIPE, _SIGXFSZ):
+            kernel.default_action(signal)
+        kernel.unblock_signals(mask)
+        _execute(plan)
+    except _RefusedError as error:
+        report.tell("failed", *error.event)
+    except BaseException as error:  # noqa: BLE001 - nothing may come back into the caller's code from this fork
+        report.tell("failed", 125, "the sandbox could not be set up", f"{type(error).__name__}: {error}", "")
+    os.write(started, b"x")
+    os._exit(125)
+
+
+def map_own_ids(user: int, group: int) -> None:
+    """Maps this process's own user and group to themselves in its new user namespace."""
+    for name, content in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(content)
+
+
+def _leave_keyrings(plan: Plan, report: Reporter) -> None:
+    if plan.need("keyrings") == "off":
+        return
+    try:
+        kernel.join_new_session_keyring()
+    except OSError as error:
+        if error.errno != errno.ENOSYS and plan.need("keyrings") == "required":
+            raise _RefusedError(
+                "no session keyring of its own", str(error), "do not require the layer keyrings"
+            ) from error
+        report.tell("limit", f"the agent keeps the session keyring of the launcher: {error.strerror}")
+
+
+def _change_user(plan: Plan, report: Reporter) -> None:
+    """Drops the bounding set and every group, then takes the agent's user and group."""
+    if plan.mode != "bare" or kernel.effective_capabilities():
+        for capability in range(_LAST_CAPABILITY + 1):
+            try:
+                kernel.drop_bounding_capability(capability)
+            except OSError:
+                break
+    if plan.user < 0:
+        return
+    os.setgroups([])
+    os.setresgid(plan.group, plan.group, plan.group)
+    os.setresuid(plan.user, plan.user, plan.user)
+    report.layer("identity", "active", f"user {plan.user}, group {plan.group}")
+
+
+def _raise_wall(plan: Plan, report: Reporter) -> None:
+    rights = landlock.rights_of(plan.abi)
+    kernel.forbid_new_privileges()
+    if plan.locked:
+        _lock_mounts(plan)
+        report.layer("wall", "active", "locked-mounts")
+        if rights.scopes:
+            landlock.restrict_scopes(rights)
+    elif plan.namespaces & kernel.CLONE_NEWNS:
+        landlock.restrict_privileges(rights)
+        report.layer("wall", "active", "landlock, covers by mount")
+    else:
+        count = landlock.restrict_paths(rights, plan.steps)
+        report.layer("wall", "active", f"landlock alone, {count} rules")
+        for text in rights.limits:
+            report.tell("limit", text)
+    if rights.scopes:
+        report.layer("scopes", "active")
+
+
+def _lock_mounts(plan: Plan) -> None:
+    """Enters a user namespace below the one that made the covers: from there the kernel refuses to take them off."""
+    user = plan.user if plan.user >= 0 else plan.launcher_user
+    group = plan.group if plan.group >= 0 else plan.launcher_group
+    kernel.set_dumpable(dumpable=True)  # the map of ids is ours to write only then
+    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+    map_own_ids(user, group)
+    for step in plan.steps:
+        if step.hidden:
+            _expect_locked(step.path)
+
+
+def _expect_locked(path: str) -> None:
+    try:
+        kernel.umount(path, kernel.MNT_DETACH)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return
+        raise
+    raise _RefusedError("the covers are not locked", f"{path} could be uncovered from inside", "use the wall landlock")
+
+
+def _drop_capabilities() -> None:
+    kernel.drop_ambient_capabilities()
+    kernel.set_capabilities()
+
+
+def _take_keyrings_away(plan: Plan, report: Reporter) -> None:
+    if plan.need("keyrings") == "off":
+        return
+    try:
+        kernel.install_filter(seccomp.program())
+    except OSError as error:
+        if plan.need("keyrings") == "required":
+            raise _RefusedError("the keyrings stay open", str(error), "do not require the layer keyrings") from error
+        report.layer("keyrings", "unavailable", str(error))
+        return
+    report.layer("keyrings", "active")
+
+
+def _check(plan: Plan) -> None:
+    """Tries, as the agent, what the agent must not be able to do."""
+    covered = bool(plan.namespaces & kernel.CLONE_NEWNS)
+    for step in plan.steps:
+        if step.hidden:
+            _check_hidden(step, covered=covered)
+        elif step.role == "expose":
+            _check_exposed(step)
+    if plan.namespaces & kernel.CLONE_NEWPID:
+        seen = {name for name in os.listdir("/proc") if name.isdigit()} - {"1", str(os.getpid())}
+        if seen:
+            raise _RefusedError("processes outside are visible", f"/proc shows {', '.join(sorted(seen))}")
+
+
+def _check_hidden(step: Step, *, covered: bool) -> None:
+    if covered:
+        found = os.stat(step.path)
+        if (found.st_dev, found.st_ino) == (step.device, step.inode):
+            raise _RefusedError(f"{step.path} is not covered", "its path still leads to what is hidden")
+    try:
+        descriptor = os.open(step.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in {*_DENIED, errno.ENXIO}:
+            return
+        raise
+    os.close(descriptor)
+    raise _RefusedError(f"{step.path} is not hidden", "it can be opened from inside", "report this as a defect")
+
+
+def _check_exposed(step: Step) -> None:
+    fix = "give the agent's user the right to reach it, or do not expose it"
+    try:
+        found = os.stat(step.path)
+        readable = os.access(step.path, os.R_OK)
+    except OSError as error:
+        raise _RefusedError(f"exposed path {step.path} cannot be reached from inside", str(error), fix) from error
+    if (found.st_dev, found.st_ino) != (step.device, step.inode):
+        raise _RefusedError(f"exposed path {step.path} is another file inside", "it was replaced during the launch")
+    if not readable:
+        raise _RefusedError(f"exposed path {step.path} cannot be read from inside", "permission denied", fix)
+
+
+def _enter_directory(plan: Plan) -> None:
+    try:
+        os.chdir(plan.directory)
+    except OSError as error:
+        raise _RefusedError(
+            f"the working directory {plan.directory} cannot be entered from inside",
+            error.strerror or str(error),
+            "start in a directory that the agent may use, or name it as a workspace",
+        ) from error
+
+
+def _execute(plan: Plan) -> NoReturn:
+    """Replaces this process, searching ``PATH`` as shells do; raises with status 126 or 127."""
+    name, environment = plan.argv[0], dict(plan.environment)
+    places = [name] if "/" in name else [f"{place or '.'}/{name}" for place in _search_path(environment)]
+    worst: OSError | None = None
+    for place in places:
+        try:
+            os.execve(place, plan.argv, environment)  # noqa: S606 - this process becomes it
+        except OSError as error:
+            if error.errno not in {errno.ENOENT, errno.ENOTDIR}:
+                worst = worst or error
+            elif os.path.exists(place):
+                raise _RefusedError(
+                    f"{place} cannot be started", "the interpreter named in its first line is missing", "", 127
+                ) from error
+    if worst is None:
+        where = name if "/" in name else f"PATH ({environment.get('PATH', _DEFAULT_PATH)})"
+        why = f"there is no {where}" if "/" in name else f"it is not on {where}"
+        raise _RefusedError(
+            f"{name}: command not found", why, "check its name; hidden directories hold no commands", 127
+        )
+    raise _RefusedError(f"{name}: cannot be executed", *_explain(worst), 126) from worst
+
+
+def _search_path(environment: dict[str, str]) -> list[str]:
+    return environment.get("PATH", _DEFAULT_PATH).split(":")
+
+
+def _explain(error: OSError) -> tuple[str, str]:
+    if error.errno == errno.ENOEXEC:
+        return (
+            "it is neither a program nor a script with an interpreter line",
+            "start it with #!, or name the interpreter",
+        )
+    if error.errno == errno.E2BIG:
+        return "its arguments and environment are longer than the kernel takes", "pass them in a file"
+    return error.strerror or str(error), "check its permissions"

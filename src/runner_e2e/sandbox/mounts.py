@@ -1,0 +1,246 @@
+"""Makes the view of a launch in a mount namespace of its own: covers, exposures, fresh ``/proc``, private memory files.
+
+Every path was judged before; each is opened again here, without following links, and must still be the same file:
+a path that was replaced, or vanished, ends the launch. Everything is done by descriptor, so that nothing can be
+exchanged between the check and the mount.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from runner_e2e import kernel
+from runner_e2e.sandbox.facts import beneath
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runner_e2e.sandbox.plan import Plan, Step
+
+__all__ = [
+    "ChangedError",
+    "OwnershipError",
+    "make_view",
+    "mount_memory_files",
+    "mount_processes",
+    "ownership_maps",
+]
+
+_PLAIN = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
+_INERT = _PLAIN | kernel.MOUNT_ATTR_NOEXEC
+# Nobody lists a cover, not its owner either; names beneath can still be reached.
+_COVER = {"mode": "0111", "size": "64k", "nr_inodes": "1k"}
+_PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ChangedError(Exception):
+    """A path is no longer what it was when the policy was checked."""
+
+
+class OwnershipError(OSError):
+    """A file system cannot show its files as another user's."""
+
+
+def make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
+    """Carries out the steps of *plan*. *maps*: owner and group on disk -> user namespace that maps them to the agent.
+
+    Raises :class:`ChangedError` for a path that changed and :class:`OSError` where the kernel refuses.
+    """
+    kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+    captured = {step.path: _capture(step, maps) for step in plan.steps if step.role not in {"hide", "home", "link"}}
+    covers: dict[str, int] = {}
+    try:
+        for step in plan.steps:
+            _carry_out(step, plan, captured, covers)
+        for step in plan.steps:
+            if step.hidden and step.path in covers:
+                kernel.set_mount_attributes(covers[step.path], add=kernel.MOUNT_ATTR_RDONLY)
+    finally:
+        for descriptor in (*captured.values(), *covers.values()):
+            os.close(descriptor)
+
+
+def _capture(step: Step, maps: Mapping[tuple[int, int], int]) -> int:
+    """A detached copy of what stands at the path of *step* now, before anything is covered."""
+    try:
+        tree = kernel.clone_tree(step.path)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            raise ChangedError(f"{step.path} vanished during the launch") from error
+        raise
+    _compare(tree, step)
+    if step.role == "lock":
+        kernel.set_mount_attributes(tree, add=kernel.MOUNT_ATTR_RDONLY | _PLAIN, recursive=True)
+    elif step.role in {"expose", "own"} and (step.user, step.group) in maps:
+        namespace = maps[step.user, step.group]
+        attributes = kernel.MOUNT_ATTR_IDMAP | _PLAIN
+        try:
+            kernel.set_mount_attributes(tree, add=attributes, user_namespace=namespace)
+        except OSError as error:
+            raise OwnershipError(
+                error.errno, f"files in {step.path} cannot be shown as the agent's: {error}"
+            ) from error
+    return tree
+
+
+def _compare(descriptor: int, step: Step) -> None:
+    found = os.fstat(descriptor)
+    if (found.st_dev, found.st_ino) != (step.device, step.inode):
+        raise ChangedError(f"{step.path} was replaced during the launch")
+
+
+def _carry_out(step: Step, plan: Plan, captured: Mapping[str, int], covers: dict[str, int]) -> None:
+    target = _target(step, plan.steps, covers)
+    if target < 0:
+        return
+    try:
+        if step.role == "home":
+            options = {"mode": "0700", "uid": str(max(plan.user, 0)), "gid": str(max(plan.group, 0))}
+            if plan.user < 0:
+                options = {"mode": "0700"}
+            covers[step.path] = _attach_new("tmpfs", options, _PLAIN, target)
+        elif step.role != "hide":
+            kernel.move_mount(captured[step.path], target)
+        elif step.directory:
+            covers[step.path] = _attach_new("tmpfs", _COVER, _INERT, target)
+        else:
+            _cover_file(target)
+    finally:
+        os.close(target)
+
+
+def _target(step: Step, steps: Sequence[Step], covers: Mapping[str, int]) -> int:
+    """The descriptor of where *step* is mounted, made where the nearest step above is an empty directory of ours.
+
+    -1 where nothing is left to mount: a link, which is made here, and a hidden path that is absent in a home.
+    """
+    around = [other for other in steps if beneath(step.path, other.path) and other.role != "link"]
+    nearest = max(around, key=lambda other: len(other.path)) if around else None
+    if nearest is None or nearest.path not in covers:
+        try:
+            found = os.open(step.path, _PATH)
+        except FileNotFoundError as error:
+            raise ChangedError(f"{step.path} vanished during the launch") from error
+        _compare(found, step)
+        return found
+    return _make_mount_point(step, covers[nearest.path], os.path.relpath(step.path, nearest.path), nearest.role)
+
+
+def _make_mount_point(step: Step, cover: int, name: str, role: str) -> int:
+    mode = 0o755 if role == "home" else 0o111
+    *parents, last = name.split("/")
+    current = os.dup(cover)
+    try:
+        for parent in parents:
+            current = _enter(current, parent, mode)
+        if step.role == "link":
+            os.symlink(step.target, last, dir_fd=current)
+            return -1
+        if step.directory:
+            _make(lambda: os.mkdir(last, mode, dir_fd=current))
+        else:
+            _make(lambda: os.close(os.open(last, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444, dir_fd=current)))
+        return os.open(last, _PATH, dir_fd=current)
+    finally:
+        os.close(current)
+
+
+def _enter(directory: int, name: str, mode: int) -> int:
+    try:
+        _make(lambda: os.mkdir(name, mode, dir_fd=directory))
+        return os.open(name, _PATH | os.O_DIRECTORY, dir_fd=directory)
+    finally:
+        os.close(directory)
+
+
+def _make(action: object) -> None:
+    try:
+        action()  # type: ignore[operator]
+    except FileExistsError:
+        return
+
+
+def _attach_new(kind: str, options: dict[str, str], attributes: int, target: int) -> int:
+    tree = kernel.new_file_system(kind, options, attributes)
+    kernel.move_mount(tree, target)
+    return tree
+
+
+def _cover_file(target: int) -> None:
+    """Lays a device that cannot be opened over a file, a socket or a pipe."""
+    tree = kernel.clone_tree("/dev/null", recursive=False)
+    try:
+        kernel.set_mount_attributes(tree, add=_INERT | kernel.MOUNT_ATTR_RDONLY)
+        kernel.move_mount(tree, target)
+    finally:
+        os.close(tree)
+
+
+def _mount_over(kind: str, options: dict[str, str], attributes: int, path: str) -> None:
+    target = os.open(path, _PATH | os.O_DIRECTORY)
+    try:
+        os.close(_attach_new(kind, options, attributes, target))
+    finally:
+        os.close(target)
+
+
+def mount_processes() -> None:
+    """Lays a ``/proc`` of this pid namespace over the old one; processes that cannot be traced are not in it."""
+    try:
+        _mount_over("proc", {"hidepid": "ptraceable"}, _INERT, "/proc")
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # before Linux 5.8 the option is a number that means less
+            raise
+        _mount_over("proc", {}, _INERT, "/proc")
+
+
+def mount_memory_files() -> None:
+    """Lays empty file systems over what System V and POSIX shared memory and queues are seen through."""
+    for path, kind, options in (
+        ("/dev/shm", "tmpfs", {"mode": "1777"}),  # noqa: S108 - a new file system, no file in a shared directory
+        ("/dev/mqueue", "mqueue", {}),
+    ):
+        if os.path.isdir(path):
+            _mount_over(kind, options, _INERT if kind == "mqueue" else _PLAIN, path)
+
+
+def ownership_maps(plan: Plan) -> dict[tuple[int, int], int]:
+    """For each owner and group of files that the agent gets as its own, a user namespace that shows them so."""
+    if plan.user < 0:
+        return {}
+    owners = {(step.user, step.group) for step in plan.steps if step.role in {"expose", "own"}}
+    maps: dict[tuple[int, int], int] = {}
+    try:
+        for user, group in sorted(owners - {(plan.user, plan.group)}):
+            maps[user, group] = _map(user=(user, plan.user), group=(group, plan.group))
+    except BaseException:
+        for descriptor in maps.values():
+            os.close(descriptor)
+        raise
+    return maps
+
+
+def _map(*, user: tuple[int, int], group: tuple[int, int]) -> int:
+    """A descriptor of a new user namespace with one user and one group: (id on disk, id shown)."""
+    ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
+    done_read, done_write = os.pipe2(os.O_CLOEXEC)
+    helper = kernel.clone_process(kernel.CLONE_NEWUSER)
+    if helper == 0:
+        os.close(done_write)
+        os.write(ready_write, b"x")
+        os.read(done_read, 1)
+        os._exit(0)
+    try:
+        os.close(ready_write)
+        os.close(done_read)
+        os.read(ready_read, 1)
+        for name, (on_disk, shown) in (("uid_map", user), ("gid_map", group)):
+            with open(f"/proc/{helper}/{name}", "w") as file:
+                file.write(f"{on_disk} {shown} 1\n")
+        return os.open(f"/proc/{helper}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(done_write)
+        os.close(ready_read)
+        os.waitpid(helper, 0)

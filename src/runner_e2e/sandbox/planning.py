@@ -1,0 +1,293 @@
+"""From a policy to a plan: looks at the machine once, refuses what must be refused, works out the agent's view."""
+
+from __future__ import annotations
+
+import os
+
+from runner_e2e import kernel
+from runner_e2e.sandbox import deputies
+from runner_e2e.sandbox.facts import beneath, observe, same_or_beneath
+from runner_e2e.sandbox.plan import Plan, Step
+from runner_e2e.sandbox.record import Record
+from runner_e2e.sandbox.refusals import refuse, usable
+from runner_e2e.sandbox.view import Entry, ancestors, barriers, decides, order, step_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from runner_e2e.errors import LaunchError, Problem
+    from runner_e2e.sandbox.facts import PathFact
+    from runner_e2e.sandbox.policy import Policy
+
+__all__ = ["AGENT_USER", "Host", "Survey", "agent_environment", "make_plan", "read_host", "survey"]
+
+# Between the ids that distributions give to people and those that they give to services.
+AGENT_USER = 61000
+
+_CAP_SETUID, _CAP_SYS_ADMIN = 7, 21
+_MOST_HOME_ENTRIES = 2000
+
+
+class Host(Record):
+    """What the launcher may do on this machine."""
+
+    user: int
+    group: int
+    capabilities: int
+    abi: int
+
+    @property
+    def privileged(self) -> bool:
+        """Whether the launcher may mount and change its user."""
+        wanted = 1 << _CAP_SYS_ADMIN | 1 << _CAP_SETUID
+        return self.capabilities & wanted == wanted
+
+
+def read_host() -> Host:
+    """Asks the kernel."""
+    return Host(
+        user=os.geteuid(),
+        group=os.getegid(),
+        capabilities=kernel.effective_capabilities(),
+        abi=kernel.landlock_abi(),
+    )
+
+
+class Survey(Record):
+    """The paths of a policy as they were found, judged and not refused."""
+
+    hidden: tuple[PathFact, ...]
+    absent: tuple[str, ...]
+    exposed: tuple[PathFact, ...]
+    workspace: tuple[PathFact, ...]
+    read_only: tuple[PathFact, ...]
+    home: str
+    own_home: PathFact | None
+    directory: str
+    limits: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> tuple[Step, ...]:
+        """Covers and exposures alone."""
+        steps = [step_of(fact, "hide") for fact in self.hidden] + [step_of(fact, "expose") for fact in self.exposed]
+        return order(steps)
+
+
+def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], user: int) -> Survey:
+    """Looks at every path of *policy*; raises :class:`LaunchError` with every reason to refuse it."""
+    optional = [observe(path) for path in policy.hide_if_present]
+    if policy.hide_deputies:
+        optional += [observe(path) for path in deputies.sockets(user, environment)]
+    required = [observe(path) for path in policy.hide]
+    exposed = [observe(path) for path in policy.expose]
+    hidden = [*required, *(fact for fact in optional if fact.exists)]
+    workspace = [observe(path) for path in policy.workspace]
+    problems = list(refuse(hidden, exposed))
+    problems += [_refusal("workspace", fact) for fact in workspace if fact.kind != "directory"]
+    own_home = observe(policy.home) if policy.home else None
+    if own_home is not None and own_home.kind != "directory":
+        problems.append(_refusal("home", own_home))
+    found = Survey(
+        hidden=usable(hidden),
+        absent=tuple(fact.given for fact in optional if not fact.exists and fact.given in policy.hide_if_present),
+        exposed=usable(exposed),
+        workspace=usable(workspace),
+        read_only=usable(observe(path) for path in policy.read_only),
+        home=os.path.realpath(environment.get("HOME", "")) if environment.get("HOME", "").startswith("/") else "",
+        own_home=own_home,
+        directory=os.path.realpath(directory),
+    )
+    if not problems:
+        problems += _inside_hidden(found)
+    if problems:
+        raise _refused(problems)
+    return found
+
+
+def _refusal(role: str, fact: PathFact) -> Problem:
+    from runner_e2e.errors import Problem
+
+    why = f"it is {fact.kind}" if not fact.exists else "it is not a directory"
+    return Problem(what=f"{role} path {fact.given} is refused", why=why, fix="name an existing directory")
+
+
+def _inside_hidden(found: Survey) -> list[Problem]:
+    from runner_e2e.errors import Problem
+
+    wanted = [("working directory", found.directory)]
+    wanted += [("workspace path", fact.real) for fact in (*found.workspace, *filter(None, [found.own_home]))]
+    problems: list[Problem] = []
+    for name, path in wanted:
+        around = decides(path, found.base)
+        if around is not None and around.hidden:
+            why = f"it lies in {around.path}, which is hidden" if path != around.path else "it is hidden"
+            fix = "expose it as well, or start elsewhere"
+            problems.append(Problem(what=f"{name} {path} is refused", why=why, fix=fix))
+    return problems
+
+
+def _refused(problems: Sequence[Problem]) -> LaunchError:
+    from runner_e2e.errors import LaunchError
+
+    first = problems[0]
+    error = LaunchError(first.what, why=first.why, fix=first.fix)
+    error.problems = tuple(problems)
+    return error
+
+
+def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
+    found: Survey,
+    policy: Policy,
+    argv: Sequence[str],
+    *,
+    host: Host,
+    mode: str,
+    without: Iterable[str] = (),
+    environment: Mapping[str, str],
+) -> Plan:
+    """The plan of a launch in *mode* (privileged, user-namespace, bare) that does not use the layers *without*."""
+    left_out = {*without, *(layer for layer in policy.layers if policy.need(layer) == "off")}
+    agent = -1
+    if mode == "privileged" and "identity" not in left_out and policy.identity == "agent":
+        agent = policy.user or AGENT_USER
+    steps = found.base if mode == "bare" else _whole_view(found, policy, host, agent, "startup-files" not in left_out)
+    return Plan(
+        mode=mode,
+        steps=steps,
+        argv=tuple(argv),
+        environment=tuple(agent_environment(policy, environment).items()),
+        directory=found.directory,
+        namespaces=0 if mode == "bare" else _namespaces(mode, left_out),
+        layers=tuple((layer, "off" if layer in left_out else policy.need(layer)) for layer in policy.layers),
+        launcher_user=host.user,
+        launcher_group=host.group,
+        user=agent,
+        group=agent,
+        locked=policy.wall == "locked-mounts",
+        abi=host.abi,
+    )
+
+
+def _namespaces(mode: str, left_out: set[str]) -> int:
+    flags = kernel.CLONE_NEWNS | (kernel.CLONE_NEWUSER if mode == "user-namespace" else 0)
+    for layer, flag in (
+        ("pids", kernel.CLONE_NEWPID),
+        ("ipc", kernel.CLONE_NEWIPC),
+        ("network", kernel.CLONE_NEWNET),
+    ):
+        flags |= 0 if layer in left_out else flag
+    return flags
+
+
+def agent_environment(policy: Policy, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of *environment* that the policy lets an agent have."""
+    rules = policy.environment
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if _matches(name, rules.keep) and not _matches(name, rules.drop)
+    }
+    if policy.home:
+        kept["HOME"] = policy.home
+    return {**kept, **dict(rules.set_)}
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
+
+
+def _whole_view(found: Survey, policy: Policy, host: Host, agent: int, startup: bool) -> tuple[Step, ...]:
+    """Covers and exposures, and around them what keeps the agent working and the harness's own files as they are."""
+    steps = list(found.base)
+    own = [*found.workspace, *filter(None, [found.own_home])]
+    if not own and _may_be_workspace(found.directory, found.home):
+        own = [observe(found.directory)]
+    if agent >= 0:
+        steps += [step_of(fact, "own") for fact in own]
+    steps += [step_of(fact, "lock") for fact in found.read_only]
+    if startup:
+        steps += _startup_locks(found, own, agent)
+        if found.own_home is None and found.home and not any(same_or_beneath(found.home, fact.real) for fact in own):
+            steps += _private_home(found.home, steps, same_user=agent < 0)
+    if agent >= 0:
+        needed = [step.path for step in steps if step.role in {"expose", "own"}] + [found.directory]
+        entries = [entry for path in {a for path in needed for a in ancestors(path)} if (entry := _entry(path))]
+        closed = barriers(needed, entries, user=agent, group=agent)
+        homes = {step.path for step in steps if step.role == "home"}
+        steps += [step_of(observe(path), "hide") for path in closed if path not in homes]
+        steps += _carried(found.directory, closed, steps)
+    del policy, host
+    return order(steps)
+
+
+def _carried(directory: str, closed: Sequence[str], steps: Sequence[Step]) -> list[Step]:
+    """The working directory where it lies behind a barrier and nothing else carries it through."""
+    around = decides(directory, steps)
+    if any(same_or_beneath(directory, path) for path in closed) and (around is None or around.hidden):
+        return [step_of(observe(directory), "share")]
+    return []
+
+
+def _may_be_workspace(directory: str, home: str) -> bool:
+    """A directory of the system, or one above the home, is never given away."""
+    return directory.count("/") > 1 and not beneath(home, directory)
+
+
+def _entry(path: str) -> Entry | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return Entry(path=path, mode=found.st_mode, user=found.st_uid, group=found.st_gid)
+
+
+def _startup_locks(found: Survey, own: Sequence[PathFact], agent: int) -> list[Step]:
+    """Directories of commands, and hooks of the repository around, that the agent could otherwise write."""
+    places = os.environ.get("PATH", "").split(":")
+    places += [f"{directory}/.git/hooks" for directory in (*ancestors(found.directory), found.directory)]
+    if any(fact.real == found.home for fact in own):
+        places += [f"{found.home}/{name}" for name in deputies.STARTUP_FILES]
+    steps = []
+    for place in places:
+        if not place.startswith("/"):
+            continue
+        fact = observe(place)
+        in_workspace = any(same_or_beneath(fact.real, other.real) for other in own)
+        belongs_to_workspace = in_workspace and not place.endswith("/hooks") and not _is_startup(fact.real, found.home)
+        writable = agent < 0 or in_workspace
+        if fact.exists and writable and not belongs_to_workspace and os.access(fact.real, os.W_OK):
+            steps.append(step_of(fact, "lock"))
+    return steps
+
+
+def _is_startup(path: str, home: str) -> bool:
+    return os.path.dirname(path) == home and os.path.basename(path) in deputies.STARTUP_FILES
+
+
+def _private_home(home: str, steps: Sequence[Step], *, same_user: bool) -> list[Step]:
+    """A home in which the agent may make what it likes, with everything of the real one showing through.
+
+    New entries last as long as the launch: nobody's shell finds a startup file there afterwards.
+    """
+    fact = observe(home)
+    if fact.kind != "directory" or home.count("/") < 1 or home == "/" or decides(home, steps) is not None:
+        return []
+    made = [step_of(fact, "home")]
+    try:
+        names = sorted(os.listdir(home))[:_MOST_HOME_ENTRIES]
+    except OSError:
+        return made
+    taken = {step.path for step in steps}
+    for name in names:
+        path = f"{home}/{name}"
+        if path in taken:
+            continue
+        if os.path.islink(path):
+            made.append(Step(path=path, role="link", target=os.readlink(path)))
+            continue
+        entry = observe(path)
+        if entry.exists:
+            role = "lock" if same_user and name in deputies.STARTUP_FILES else "share"
+            made.append(step_of(entry, role))  # type: ignore[arg-type]
+    return made

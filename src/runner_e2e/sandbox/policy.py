@@ -1,0 +1,135 @@
+"""What a launch hides, exposes and requires: plain data, read from JSON, merged without looking at the machine.
+
+Paths are absolute. Whether they exist and what they lead to is the business of :mod:`runner_e2e.sandbox.facts`;
+whether they may stand together is decided in :mod:`runner_e2e.sandbox.refusals`.
+"""
+
+from __future__ import annotations
+
+from runner_e2e.sandbox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal
+
+    # How much a layer matters to a launch.
+    Need = Literal["required", "best-available", "off"]
+    # What keeps the covers in place.
+    Wall = Literal["landlock", "locked-mounts"]
+    # Whom the agent runs as where the launcher is privileged: a user of its own, or the launcher's user without
+    # capabilities.
+    Identity = Literal["agent", "keep"]
+
+__all__ = ["IDENTITIES", "LAYERS", "NEEDS", "PATH_LISTS", "SCHEMA", "SWITCHES", "WALLS", "EnvironmentRules", "Policy"]
+
+SCHEMA = "runner-e2e.sandbox-policy/v1"
+NEEDS: tuple[Need, ...] = ("required", "best-available", "off")
+WALLS: tuple[Wall, ...] = ("landlock", "locked-mounts")
+IDENTITIES: tuple[Identity, ...] = ("agent", "keep")
+
+
+# Hiding is required: no launch without it. What only some hosts can do is taken where it is there, and reported.
+LAYERS: Mapping[str, Need] = {
+    "descriptors": "required",
+    "session": "required",
+    "keyrings": "best-available",
+    "mounts": "best-available",
+    "pids": "best-available",
+    "ipc": "best-available",
+    "network": "off",
+    "identity": "best-available",
+    "startup-files": "best-available",
+    "capabilities": "required",
+    "wall": "required",
+    "scopes": "best-available",
+    "self-check": "required",
+}
+INDISPENSABLE = ("descriptors", "capabilities", "wall", "self-check")
+
+# Variables that would tell an agent where it runs, or reach a helper outside that reads files for it.
+DROPPED_VARIABLES = (
+    "RUNNER_E2E_*",
+    "GITHUB_*",
+    "RUNNER_*",
+    "INPUT_*",
+    "ACTIONS_*",
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_HOST",
+    "CONTAINER_HOST",
+    "TMUX",
+    "STY",
+    "XAUTHORITY",
+    "SUDO_*",
+)
+
+
+class EnvironmentRules(Record):
+    """Which variables an agent gets: shell patterns of names. ``set_`` wins over ``drop``, ``drop`` over ``keep``."""
+
+    keep: tuple[str, ...] = ("*",)
+    drop: tuple[str, ...] = DROPPED_VARIABLES
+    set_: tuple[tuple[str, str], ...] = ()
+
+
+class Policy(Record):
+    """One launch.
+
+    ``hide`` must exist; ``hide_if_present`` is hidden where it exists. ``expose`` lies beneath something hidden.
+    ``create`` are directories made before the launch, ``workspace`` are paths the agent writes in under an own user,
+    ``read_only`` are paths that it must not change, ``home`` its home directory.
+    ``user`` is a numeric user id for the identity ``agent``, or None for the default one.
+    """
+
+    hide: tuple[str, ...] = ()
+    hide_if_present: tuple[str, ...] = ()
+    expose: tuple[str, ...] = ()
+    create: tuple[str, ...] = ()
+    workspace: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    home: str = ""
+    wall: Wall = "landlock"
+    identity: Identity = "agent"
+    user: int | None = None
+    relay_streams: bool = True
+    allow_hard_links: bool = False
+    hide_deputies: bool = True
+    environment: EnvironmentRules = EnvironmentRules()
+    layers: Mapping[str, Need] = LAYERS
+
+    def need(self, layer: str) -> Need:
+        """How much *layer* matters here."""
+        return self.layers.get(layer, LAYERS[layer])
+
+    def requiring(self, *layers: str) -> Policy:
+        """A copy that requires *layers*."""
+        return self.replace(layers={**self.layers, **dict.fromkeys(layers, "required")})
+
+    def joined(self, other: Policy) -> Policy:
+        """A copy with the paths of *other* added."""
+        paths = {name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in PATH_LISTS}
+        return self.replace(**paths)
+
+    def to_document(self) -> dict[str, object]:
+        """The JSON object of this policy; :func:`policy_json.parse_policy` reads it back."""
+        return {
+            "schema": SCHEMA,
+            **{name: list(getattr(self, name)) for name in PATH_LISTS},
+            "home": self.home,
+            "wall": self.wall,
+            "identity": self.identity,
+            "user": self.user,
+            **{name: getattr(self, name) for name in SWITCHES},
+            "environment": {
+                "keep": list(self.environment.keep),
+                "drop": list(self.environment.drop),
+                "set": dict(self.environment.set_),
+            },
+            "layers": dict(self.layers),
+        }
+
+
+PATH_LISTS = ("hide", "hide_if_present", "expose", "create", "workspace", "read_only")
+SWITCHES = ("relay_streams", "allow_hard_links", "hide_deputies")

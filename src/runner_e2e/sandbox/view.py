@@ -1,0 +1,97 @@
+"""Which steps make the agent's view, in which order. Pure: everything it needs is given to it."""
+
+from __future__ import annotations
+
+from runner_e2e.sandbox.facts import beneath, same_or_beneath
+from runner_e2e.sandbox.plan import Step
+from runner_e2e.sandbox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from runner_e2e.sandbox.facts import PathFact
+    from runner_e2e.sandbox.plan import Role
+
+__all__ = ["Entry", "barriers", "decides", "order", "step_of"]
+
+
+class Entry(Record):
+    """A directory above a path: whether *user* and *group* of it and its mode bits let a stranger pass."""
+
+    path: str
+    mode: int
+    user: int
+    group: int
+
+    def lets_pass(self, user: int, group: int) -> bool:
+        """Whether *user*, with no other group than *group*, may search this directory."""
+        if self.user == user:
+            return bool(self.mode & 0o100)
+        return bool(self.mode & (0o010 if self.group == group else 0o001))
+
+
+def step_of(fact: PathFact, role: Role) -> Step:
+    """The step that does *role* at the path of *fact*."""
+    return Step(
+        path=fact.real,
+        role=role,
+        directory=fact.kind == "directory",
+        device=fact.device,
+        inode=fact.inode,
+        user=fact.user,
+        group=fact.group,
+    )
+
+
+def decides(path: str, steps: Iterable[Step]) -> Step | None:
+    """The deepest step at or above *path*: what decides whether and how *path* is seen. None: it is as it was."""
+    around = [step for step in steps if same_or_beneath(path, step.path)]
+    return max(around, key=lambda step: len(step.path)) if around else None
+
+
+# What a step under another one, by role, adds nothing to: it is hidden, shown, or locked already.
+_POINTLESS = {
+    "hide": {"hide"},
+    "expose": {"expose", "own"},
+    "own": {"expose", "own"},
+    "share": {"hide", "share", "lock"},
+    "lock": {"hide", "lock"},
+    "link": {"hide"},
+    "home": {"hide"},
+}
+_RANK = {"hide": 0, "expose": 1, "own": 2, "home": 3, "lock": 4, "share": 5, "link": 6}
+
+
+def order(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Steps shallow before deep, so that what is hidden inside an exposure stays hidden; pointless ones left out.
+
+    Of several steps at one path the one that hides more stays.
+    """
+    kept: list[Step] = []
+    for step in sorted(steps, key=lambda step: (step.path.count("/"), step.path, _RANK[step.role])):
+        around = decides(step.path, kept)
+        if around is not None and (around.path == step.path or around.role in _POINTLESS[step.role]):
+            continue
+        kept.append(step)
+    return tuple(kept)
+
+
+def barriers(needed: Iterable[str], entries: Iterable[Entry], *, user: int, group: int) -> tuple[str, ...]:
+    """Directories above *needed* paths that *user* cannot pass: covered, they let the needed paths through.
+
+    What the agent could not read there before, it does not read then either.
+    """
+    paths = tuple(needed)
+    closed = sorted({entry.path for entry in entries if not entry.lets_pass(user, group)})
+    kept: list[str] = []
+    for path in closed:
+        if path != "/" and any(beneath(other, path) for other in paths) and not any(beneath(path, k) for k in kept):
+            kept.append(path)
+    return tuple(kept)
+
+
+def ancestors(path: str) -> Sequence[str]:
+    """The directories above *path*, from ``/`` down."""
+    parts = path.split("/")[1:-1]
+    return ["/", *("/" + "/".join(parts[: index + 1]) for index in range(len(parts)))]
