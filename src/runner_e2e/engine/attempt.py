@@ -36,6 +36,7 @@ MAXIMUM_SANDBOX_REPORT_BYTES: Final = 64 * 1024
 
 # Names of what a harness is told. They begin like those of the CI runner only by accident of this product's name.
 INSTANCE: Final = "RUNNER_E2E_INSTANCE"
+ATTEMPT: Final = "RUNNER_E2E_ATTEMPT"
 RESULT: Final = "RUNNER_E2E_RESULT"
 SANDBOX_POLICY: Final = "RUNNER_E2E_SANDBOX_POLICY"
 SANDBOX_REPORTS: Final = "RUNNER_E2E_SANDBOX_REPORTS"
@@ -146,6 +147,7 @@ class Attempt:
     def _product_variables(self) -> dict[str, str]:
         variables = {
             INSTANCE: str(self.instance),
+            ATTEMPT: str(self.number),
             RESULT: str(self.private / "harness-result.json"),
             SANDBOX_POLICY: str(self.private / "policy.json"),
             SANDBOX_REPORTS: str(self.reports),
