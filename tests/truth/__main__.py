@@ -74,7 +74,10 @@ def for_all(cases: Sequence[Case], work: Callable[[Case, Instruments], str | Non
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in (("run", "execute cases and store what they show"), ("check", "execute and compare with the store")):
+    for name, text in (
+        ("run", "execute cases and store what they show"),
+        ("check", "execute and compare with the store"),
+    ):
         command = commands.add_parser(name, help=text)
         command.add_argument("paths", nargs="*", type=Path, default=[CASES], help=f"folders or cases (default {CASES})")
         command.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="cases at a time")

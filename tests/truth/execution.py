@@ -79,7 +79,9 @@ def execute(case: Case, tools: Instruments, *, recorded: bool, canary: Canary | 
         trace = run_case(case, tools, root, canary, recorded=recorded)
         notes = read_notes((root / "notes").read_bytes())
     if trace.status != 0:
-        raise CaseError(f"{case.path}: the workflow failed with status {trace.status}, so it proves nothing\n{trace.output}")
+        raise CaseError(
+            f"{case.path}: the workflow failed with status {trace.status}, so it proves nothing\n{trace.output}"
+        )
     return judge(case, trace, notes, canary, recorded=recorded)
 
 
@@ -112,7 +114,7 @@ def judge(case: Case, trace: Trace, notes: Notes, canary: Canary, *, recorded: b
     witnesses = {witness(one, trace, notes, case, canary) for one in leaking} if recorded else set()
     encodings = {name for one in trace.execs for word in one.argv for name in canary.encodings_in(word)}
     environments = {
-        os.path.basename(one.argv[0]) for one in trace.execs if any(canary.is_in(entry) for entry in one.environ)
+        os.path.basename(one.program) for one in trace.execs if any(canary.is_in(entry) for entry in one.environ)
     }
     return Truth(
         verdict="leak" if leaking else "clean",
@@ -135,5 +137,6 @@ def stable(word: str) -> str:
     """A word without the random folder of this run and without the number of a descriptor."""
     word = re.sub(r"/\S*?/act/[0-9a-f]{16}/hostexecutor", "{workspace}", word)
     word = re.sub(r"/\S*?/act/[0-9a-f]{16}/", "{runner}/", word)
+    word = re.sub(r"/tmp/truth-\w+/bin", "{stand-ins}", word)
     word = re.sub(r"/proc/\d+/", "/proc/{pid}/", word)
     return re.sub(r"/tmp/tmp\.\w+", "{temporary}", word)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 WORKSPACE = "/hostexecutor/"
 RUN = re.compile(r"^(?P<indent>[ -]*)run:[ ]+(?:&\S+[ ]+)?(?P<rest>\S.*)$")
 BLOCK = re.compile(r"\|[-+0-9]*[ ]*(?:#.*)?")
-EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+MARKED = re.compile(rf"{MARKER}(?:: \S+)?\s*$")
+# Closing braces inside a string of the expression do not end it.
+EXPRESSION = re.compile(r"\$\{\{(?:'[^']*'|[^'])*?\}\}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +86,7 @@ def place(witness: Exec, execs: Sequence[Exec], notes: Notes, case: Case) -> Pla
         return marker
     raise CaseError(
         f"{case.path}: execution started {witness.argv!r}, and nothing tells its line; "
-        f"end the line of the command with {MARKER}"
+        f"end the line that names the program with {MARKER}"
     )
 
 
@@ -100,13 +102,13 @@ def lineage(witness: Exec, execs: Sequence[Exec]) -> Iterator[Exec]:
 
 
 def marked(witness: Exec, case: Case) -> Place | None:
-    """The line its author marked, when the program of the witness is named in it."""
-    program = PurePosixPath(witness.argv[0]).name
+    """The line its author marked, when the program of the witness is named in it (or behind the marker)."""
+    program = PurePosixPath(witness.program).name
     found = [
         Place(file=name, line=number, end_line=number, found_by="marker")
         for name, path in case.files().items()
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1)
-        if line.rstrip().endswith(MARKER) and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", line)
+        if MARKED.search(line) and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", line)
     ]
     if len(found) > 1:
         raise CaseError(f"{case.path}: {len(found)} marked lines name {program}; a witness must have one")
@@ -119,12 +121,15 @@ def place_of_note(note: Note, notes: Notes, case: Case) -> Place | None:
     name = note.source.split(WORKSPACE, 1)[1] if WORKSPACE in note.source else ""
     if name in files:
         text = files[name].read_text()
-        first, last = command_lines(text, note) if note.language == "bash" else (note.line, note.line)
-        return Place(file=name, line=first, end_line=last, found_by=note.language)
+        found = command_lines(text, note) if note.language == "bash" else (note.line, note.line)
+        return found and Place(file=name, line=found[0], end_line=found[1], found_by=note.language)
     script = notes.scripts.get(note.source)
     if script is None:
         return None
-    first, last = command_lines(script, note) if note.language == "bash" else (note.line, note.line)
+    lines_in_script = command_lines(script, note) if note.language == "bash" else (note.line, note.line)
+    if lines_in_script is None:
+        return None
+    first, last = lines_in_script
     blocks = [found for name, path in files.items() if (found := block_lines(name, path.read_text(), script))]
     if len(blocks) > 1:
         raise CaseError(f"{case.path}: two files hold the script that leaks; make them differ")
@@ -190,26 +195,26 @@ def expand(match: re.Match[str], places: list[int], lead: int) -> dict[int, int]
     return lines
 
 
-def command_lines(script: str, note: Note) -> tuple[int, int]:
-    """First and last line of the command that bash was at.
+def command_lines(script: str, note: Note) -> tuple[int, int] | None:
+    """First and last line of the command that bash was at, None when no command there names the program.
 
     bash counts a command that is continued over lines, or that stands in a substitution, somewhere inside its statement.
-    The statement is looked up in the parsed text and in it the command that names the program.
+    The statements on its line are looked up in the parsed text and in them the command that names the program.
     """
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
     root = parser.parse(script.encode()).root_node
     row = note.line - 1
-    statement = next((child for child in root.children if child.start_point.row <= row <= child.end_point.row), None)
-    if statement is None:
-        raise CaseError(f"bash names line {note.line} for {note.argv!r}, where no command stands: mark the line")
-    within = [node for node in descendants(statement) if node.type == "command"]
-    commands = [node for node in within if names(node, note.argv[0])] or [node for node in within if names(node, "eval")]
+    statements = [child for child in root.children if child.start_point.row <= row <= child.end_point.row]
+    within = [node for child in statements for node in descendants(child) if node.type == "command"]
+    commands = [node for node in within if names(node, note.argv[0])] or [
+        node for node in within if names(node, "eval")
+    ]
     here = [node for node in commands if node.start_point.row <= row <= last_row(node)]
     starting = [node for node in here if node.start_point.row == row]
     above = [node for node in commands if node.start_point.row < row][-1:]
     chosen = starting or here or (commands if len(commands) == 1 else above)
     if not chosen:
-        raise CaseError(f"bash names line {note.line} for {note.argv!r}, where no such command stands: mark the line")
+        return None
     node = chosen[-1]
     return node.start_point.row + 1, last_row(node) + 1
 

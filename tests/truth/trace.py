@@ -24,11 +24,14 @@ UNFINISHED = b" <unfinished ...>"
 
 @dataclass(frozen=True, kw_only=True)
 class Exec:
-    """One successful exec. ``order`` counts execs from 0; ``parent`` is the process that made ``pid``, 0 if unknown."""
+    """One successful exec. ``order`` counts execs from 0; ``parent`` is the process that made ``pid``, 0 if unknown;
+    ``program`` is the path that was executed.
+    """
 
     order: int
     pid: int
     parent: int
+    program: str
     argv: tuple[str, ...]
     environ: tuple[str, ...]
 
@@ -77,10 +80,12 @@ def read_execs(log: bytes) -> Iterator[Exec]:
     for pid, name, arguments, result in calls:
         if name not in EXECS or result < 0:
             continue
-        vectors = arguments.split(b"[", 1)[1].split(b"], [", 1)
+        path, _, rest = arguments.partition(b"[")
+        vectors = rest.split(b"], [", 1)
+        program = next(strings(path), "")
         argv = tuple(strings(vectors[0]))
         environ = tuple(strings(vectors[1])) if len(vectors) > 1 else ()
-        yield Exec(order=order, pid=pid, parent=parents.get(pid, 0), argv=argv, environ=environ)
+        yield Exec(order=order, pid=pid, parent=parents.get(pid, 0), program=program, argv=argv, environ=environ)
         order += 1
 
 

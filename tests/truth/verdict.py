@@ -60,4 +60,3 @@ def read_truth(case: Case) -> tuple[Truth, str]:
     witnesses = tuple(Witness(**{**entry, "argv": tuple(entry["argv"])}) for entry in whole.pop("witnesses"))
     lists = {name: tuple(whole.pop(name)) for name in ("encodings", "environments")}
     return Truth(witnesses=witnesses, **lists, **whole), digest
-
