@@ -36,11 +36,16 @@ def read_document(path: Path, *, limit: int) -> Fields:
     except OSError as error:
         kind = "a symbolic link or " if path.is_symlink() else ""
         raise InvalidDocumentError(f"is {kind}unreadable ({error.strerror})") from error
-    with os.fdopen(descriptor, "rb") as stream:
+    try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             raise InvalidDocumentError(f"is {_kind(mode)}, not a regular file")
-        content = stream.read(limit + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            content = stream.read(limit + 1)
+    except OSError as error:
+        raise InvalidDocumentError(f"is unreadable ({error.strerror})") from error
+    finally:
+        os.close(descriptor)
     if len(content) > limit:
         raise InvalidDocumentError(f"is larger than {limit:,} bytes")
     return parse_document(content)
