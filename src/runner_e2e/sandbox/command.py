@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from runner_e2e.sandbox.arguments import policy_of
 from runner_e2e.sandbox.launcher import launch
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.arguments import Request
     from runner_e2e.sandbox.launcher import Report
 
-__all__ = ["execute", "failure_status"]
+__all__ = ["REPORTS_VARIABLE", "execute", "failure_status"]
+
+# A directory of the engine, outside what agents see: each launch of an attempt leaves its report there.
+REPORTS_VARIABLE = "RUNNER_E2E_SANDBOX_REPORTS"
 
 
 def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], None]) -> int:
@@ -23,6 +27,7 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
     *also_hide* are paths to hide where they exist, such as the CI runner's own files.
     """
     policy = policy_of(request, os.environ)
+    reports = os.environ.get(REPORTS_VARIABLE)
     policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide))
 
     def started(report: Report) -> None:
@@ -31,6 +36,8 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
                 log(line)
         if request.report:
             _write(report, request.report)
+        if reports:
+            _write(report, os.path.join(reports, f"{time.time_ns():020d}-{os.getpid()}.json"))
 
     return launch(policy, request.command, started=started).status
 
