@@ -20,6 +20,7 @@ from runner_e2e.lint.expression_data import (
     TRUE,
     Anything,
     Array,
+    Choice,
     Data,
     Dictionary,
     Known,
@@ -38,7 +39,7 @@ from runner_e2e.lint.expression_data import (
 from runner_e2e.lint.values import EMPTY, MAX_ALTERNATIVES, UNKNOWN, Value, join, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from runner_e2e.lint.expression import Expression
 
@@ -60,7 +61,7 @@ def evaluate(expression: Expression, contexts: Mapping[str, Data]) -> Possible:
     if isinstance(expression, Constant):
         return (Known(expression.value),)
     if isinstance(expression, Context):
-        return (contexts.get(expression.name, ANYTHING),)
+        return _bounded((contexts.get(expression.name, ANYTHING),))
     if isinstance(expression, Not):
         return _bounded(_negated(data) for data in evaluate(expression.operand, contexts))
     if isinstance(expression, Comparison):
@@ -84,10 +85,19 @@ def value_of(possible: Possible) -> Value:
 
 
 def _bounded(data: Iterable[Data]) -> Possible:
-    unique = tuple(dict.fromkeys(data))
+    unique = tuple(dict.fromkeys(option for each in data for option in _options(each)))
     if len(unique) <= MAX_ALTERNATIVES:
         return unique
     return (Anything(merged(taint for each in unique for taint in taints_of(each))),)
+
+
+def _options(data: Data) -> tuple[Data, ...]:
+    return data.options if isinstance(data, Choice) else (data,)
+
+
+def _each(data: Array) -> Iterator[Data]:
+    for item in data.items:
+        yield from _options(item)
 
 
 def _boolean(value: bool | None) -> Data:
@@ -124,8 +134,11 @@ def _falsy(data: Data) -> Data:
     return FALSE if isinstance(data, Unseen) and data.kind == "boolean" else Known("")
 
 
+_OPEN = Textual | Unseen | Anything | Choice
+
+
 def _compared(operator: str, left: Data, right: Data) -> Data:
-    if isinstance(left, Textual | Unseen | Anything) or isinstance(right, Textual | Unseen | Anything):
+    if isinstance(left, _OPEN) or isinstance(right, _OPEN):
         return BOOLEAN
     if operator in {"==", "!="}:
         equal = _equal(left, right)
@@ -177,7 +190,7 @@ def _starred(data: Data) -> Data:
         if not data.filtered:
             return Array(data.items, filtered=True)
         inner: list[Data] = []
-        for item in data.items:
+        for item in _each(data):
             if isinstance(item, Dictionary):
                 inner += item.values
             elif isinstance(item, Array):
@@ -219,7 +232,7 @@ def _position(index: Known) -> int | None:
 def _filtered(data: Array, index: Data) -> Data:
     """An index after ``.*``: applied to every element, those without it left out."""
     found: list[Data] = []
-    for item in data.items:
+    for item in _each(data):
         if isinstance(item, Anything):
             found.append(item)
         elif isinstance(item, Dictionary | Array):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.expression import number_of
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Taint, Value, merged
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Taint, Value, join, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,6 +26,7 @@ __all__ = [
     "TRUE",
     "Anything",
     "Array",
+    "Choice",
     "Data",
     "Dictionary",
     "Known",
@@ -118,7 +119,22 @@ class Dictionary:
         return hash((tuple(self.entries), self.others))
 
 
-Data: TypeAlias = Known | Textual | Unseen | Anything | Array | Dictionary
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several data, where one place holds what differs from run to run: a key of a matrix."""
+
+    options: tuple[Data, ...]
+
+    @staticmethod
+    def of(options: Iterable[Data]) -> Data:
+        """The data themselves when there is one, else the choice."""
+        flat: dict[Data, None] = {}
+        for option in options:
+            flat.update(dict.fromkeys(option.options if isinstance(option, Choice) else (option,)))
+        return next(iter(flat)) if len(flat) == 1 else Choice(tuple(flat)) if flat else NULL
+
+
+Data: TypeAlias = Known | Textual | Unseen | Anything | Array | Dictionary | Choice
 
 NULL = Known(None)
 TRUE = Known(value=True)
@@ -138,6 +154,8 @@ def as_value(data: Data) -> Value:
         return Value.of(data.taints)
     if isinstance(data, Array | Dictionary):
         return Value.literal("Array" if isinstance(data, Array) else "Object")
+    if isinstance(data, Choice):
+        return join(as_value(option) for option in data.options)
     if data.kind == "boolean":
         return Value.literal("true") | Value.literal("false")
     return UNKNOWN
@@ -189,7 +207,7 @@ def as_number(data: Known | Array | Dictionary) -> float:
 
 def is_primitive(data: Data) -> bool | None:
     """Whether *data* is a text, number, boolean or null; None when it could be either."""
-    if isinstance(data, Anything):
+    if isinstance(data, Anything | Choice):
         return None
     return not isinstance(data, Array | Dictionary)
 
@@ -220,6 +238,8 @@ def taints_of(data: Data) -> frozenset[Taint]:
         return merged(taint for item in data.items for taint in taints_of(item))
     if isinstance(data, Dictionary):
         return merged(taint for item in data.values for taint in taints_of(item))
+    if isinstance(data, Choice):
+        return merged(taint for option in data.options for taint in taints_of(option))
     return frozenset()
 
 
@@ -236,6 +256,8 @@ def to_json(data: Data, indent: int = 0) -> Value:
         return Value.of(data.taints)
     if isinstance(data, Unseen):
         return as_value(data)
+    if isinstance(data, Choice):
+        return join(to_json(option, indent) for option in data.options)
     pad = "  " * (indent + 1)
     if isinstance(data, Array):
         rows = [to_json(item, indent + 1) for item in data.items]
