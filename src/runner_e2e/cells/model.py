@@ -160,8 +160,9 @@ class Cell:
 class Catalog:
     """A whole catalog.
 
-    ``path`` is the file it was read from; ``places`` maps a dotted key (``suites.chat.cases.greeting``) to where
-    it stands. ``max_parallel`` limits the jobs of a matrix that run at once (None: GitHub decides).
+    ``path`` is the file it was read from; ``places`` maps JSON Pointers (``/suites/chat/cases/greeting``; a case
+    by its whole name) to where they stand. ``max_parallel`` limits the jobs of a matrix that run at once (None:
+    GitHub decides).
     """
 
     path: str

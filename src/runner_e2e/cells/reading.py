@@ -47,7 +47,10 @@ class Section:
 
 
 class Reader:
-    """Holds the mistakes found so far, and the place of everything that was read, by JSON Pointer."""
+    """Holds the mistakes found so far, and the place of everything that was read, by JSON Pointer.
+
+    A single value stands where it is written, anything larger or empty where its key is.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -110,7 +113,8 @@ class Reader:
                 )
                 continue
             seen[key.value] = raw_key.place
-            self.places[f"{pointer}/{key.value}"] = raw_key.place
+            written = raw_value if isinstance(value, Scalar) and value.data is not None else raw_key
+            self.places[f"{pointer}/{key.value}"] = written.place
             yield key, value
 
     def _fits(self, node: Node, text: str, named: str, wanted: Format) -> bool:

@@ -256,9 +256,7 @@ def _missed(cell: Cell, selection: Selection) -> str:
     for dimension, own in _names_of(cell).items():
         wanted: tuple[str, ...] = getattr(selection, dimension)
         if wanted and not set(own) & set(wanted):
-            option = DIMENSIONS[dimension]
-            has = listing(own) if own else "none"
-            return f"{option} wants {' or '.join(wanted)}, the cell has {has}"
+            return f"{DIMENSIONS[dimension]} does not name {listing(own) if own else 'it: it has none'}"
     return ""
 
 

@@ -37,13 +37,15 @@ def _visible(character: str) -> str:
 def nearest(name: str, names: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
     """Returns up to *limit* of *names* that *name* was probably meant to be, the best first.
 
-    Names that *name* is a leading or trailing part of (by dots) come before those that are merely similar.
+    Names that *name* is the first or the last part of come before those that are merely similar.
     """
     from difflib import get_close_matches
 
     known = list(dict.fromkeys(names))
     wanted = name[:512].lower()
-    parts = [other for other in known if other.startswith(f"{wanted}.") or other.endswith(f".{wanted}")]
+    leading = tuple(f"{wanted}{joint}" for joint in ".-_")
+    trailing = tuple(f"{joint}{wanted}" for joint in ".-_")
+    parts = [other for other in known if other.startswith(leading) or other.endswith(trailing)]
     folded = {other.lower(): other for other in reversed(known)}
     similar = [folded[match] for match in get_close_matches(wanted, folded, n=limit, cutoff=0.6)]
     return tuple(dict.fromkeys([*parts, *similar]))[:limit]
