@@ -1,0 +1,69 @@
+"""The quickstart as a newcomer meets it: what it prints is true, and the snoop's loot proves both halves."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the quickstart needs, so that its records land elsewhere than a contributor's own."""
+    place = tmp_path_factory.mktemp("quickstart") / "project"
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    for name in ("examples", "scripts", "src"):
+        shutil.copytree(ROOT / name, place / name, ignore=ignored)
+    return place
+
+
+@pytest.fixture(scope="module")
+def quickstart(copy: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(copy / "examples" / "quickstart.py")], text=True, capture_output=True, check=False
+    )
+
+
+def test_it_passes_and_shows_a_table(quickstart: subprocess.CompletedProcess[str]) -> None:
+    assert quickstart.returncode == 0, quickstart.stdout + quickstart.stderr
+    rows = re.findall(r"^cell-[0-9a-f]{16} +(\S+) +(\w+) .* (\d)$", quickstart.stdout, re.MULTILINE)
+    assert rows == [
+        ("first-steps.writer.walled.write-greeting", "passed", "1"),
+        ("first-steps.writer.walled.sort-names", "passed", "1"),
+        ("first-steps.writer.walled.survive-a-busy-provider", "passed", "2"),
+    ]
+
+
+def test_the_snoop_finds_the_case_without_the_sandbox_and_nothing_behind_it(
+    quickstart: subprocess.CompletedProcess[str], copy: Path
+) -> None:
+    assert quickstart.returncode == 0
+    found = {}
+    for record in copy.glob(".runner-e2e/quickstart/confidentiality/*/cell-*/attempt-1/result.json"):
+        kinds = json.loads((record.parent / "private" / "findings.json").read_text())
+        environment = json.loads(record.read_text())["id"].split(".")[2]
+        found[environment] = {kind for kind, sources in kinds.items() if sources["named_the_case"]}
+    assert found["open"] >= {
+        "process environments",
+        "sessions of other runs",
+        "run logs",
+        "the product's database",
+        "the CI job's event file",
+        "the CI job's step scripts",
+    }
+    assert found["walled"] == set()
+
+
+def test_the_agent_behind_the_sandbox_still_reads_what_is_its_own(
+    quickstart: subprocess.CompletedProcess[str], copy: Path
+) -> None:
+    assert quickstart.returncode == 0
+    for report in copy.glob(".runner-e2e/quickstart/confidentiality/*/cell-*/attempt-1/private/findings.json"):
+        assert json.loads(report.read_text())["its own session"]["looked_at"] == 1
