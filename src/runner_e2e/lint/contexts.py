@@ -1,0 +1,215 @@
+"""The contexts of a run: what ``github``, ``inputs``, ``secrets`` and the rest may hold, with their labels."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from runner_e2e.lint.expression_data import (
+    ANYTHING,
+    BOOLEAN,
+    NULL,
+    NUMBER,
+    Anything,
+    Array,
+    Choice,
+    Data,
+    Dictionary,
+    Known,
+    Textual,
+    taints_of,
+)
+from runner_e2e.lint.values import UNKNOWN, Hole, Label, Taint, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from runner_e2e.lint.settings import Names
+    from runner_e2e.lint.workflow import Input, Workflow
+
+__all__ = [
+    "EVENT_PATH",
+    "OUTCOMES",
+    "PROCESS_ENVIRONMENT",
+    "RUNNER_TEMP",
+    "STRATEGY",
+    "WORKSPACE",
+    "confidential",
+    "github_context",
+    "inputs_context",
+    "matrix_context",
+    "process_environment",
+    "runner_context",
+    "secret",
+    "secrets_context",
+]
+
+WORKSPACE = "/github/workspace"
+RUNNER_TEMP = "/runner/temp"
+EVENT_PATH = "/github/event.json"
+"""Stand-ins for the paths of a runner: scripts see them, and files written there are found again."""
+
+PROCESS_ENVIRONMENT: Mapping[str, str] = {
+    "CI": "true",
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_ENV": "/github/env",
+    "GITHUB_EVENT_PATH": EVENT_PATH,
+    "GITHUB_OUTPUT": "/github/output",
+    "GITHUB_PATH": "/github/path",
+    "GITHUB_STATE": "/github/state",
+    "GITHUB_STEP_SUMMARY": "/github/summary",
+    "GITHUB_WORKSPACE": WORKSPACE,
+    "RUNNER_TEMP": RUNNER_TEMP,
+}
+"""Variables whose value is known."""
+
+_UNKNOWN_VARIABLES = (
+    *(f"GITHUB_{name}" for name in ("ACTION", "ACTOR", "API_URL", "BASE_REF", "EVENT_NAME", "HEAD_REF", "JOB", "REF")),
+    *(f"GITHUB_{name}" for name in ("REF_NAME", "REF_TYPE", "REPOSITORY", "REPOSITORY_OWNER", "RUN_ATTEMPT", "RUN_ID")),
+    *(f"GITHUB_{name}" for name in ("RUN_NUMBER", "SERVER_URL", "SHA", "TRIGGERING_ACTOR", "WORKFLOW", "WORKFLOW_REF")),
+    *("HOME", "LANG", "PATH", "RUNNER_ARCH", "RUNNER_NAME", "RUNNER_OS", "RUNNER_TOOL_CACHE", "USER"),
+)
+
+_TEXT = Textual(UNKNOWN)
+OUTCOMES = Choice(tuple(Known(word) for word in ("success", "failure", "cancelled", "skipped")))
+"""What ``result``, ``outcome`` and ``conclusion`` may be."""
+
+STRATEGY = Dictionary.of({"fail-fast": BOOLEAN, "job-index": NUMBER, "job-total": NUMBER, "max-parallel": NUMBER})
+
+
+def confidential(name: str) -> Value:
+    """The text of a confidential value; two readings of it are known to be the same text."""
+    taint = Taint(Label(kind="confidential", name=name))
+    return Value(((Hole(frozenset((taint,)), symbol=name),),))
+
+
+def secret(name: str) -> Value:
+    """The text of a secret."""
+    taint = Taint(Label(kind="secret", name=name))
+    return Value(((Hole(frozenset((taint,)), symbol=name),),))
+
+
+def process_environment() -> dict[str, Value]:
+    """The variables that a runner gives to every step."""
+    found = {name: Value.literal(text) for name, text in PROCESS_ENVIRONMENT.items()}
+    for name in _UNKNOWN_VARIABLES:
+        found[name] = Value(((Hole(symbol=name),),))
+    return found
+
+
+def inputs_context(declared: Iterable[Input], names: frozenset[str]) -> Data:
+    """``inputs`` of a run that nobody described: any value of the declared type, confidential by *names*."""
+    return Dictionary.of({each.name: _input(each, names) for each in declared})
+
+
+def _input(declared: Input, names: frozenset[str]) -> Data:
+    if declared.name.lower() in names:
+        return Textual(confidential(f"inputs.{declared.name}"))
+    if declared.type == "boolean":
+        return BOOLEAN
+    if declared.type == "number":
+        return NUMBER
+    if declared.type == "choice" and declared.options:
+        return Choice.of(Known(option) for option in declared.options)
+    return _TEXT
+
+
+def github_context(workflow: Workflow | None, names: frozenset[str]) -> Data:
+    """``github`` of a run of *workflow* (None: an action, whose trigger is not known)."""
+    token = Textual(secret("github.token"))
+    event: dict[str, Data] = {}
+    event_name: Data = _TEXT
+    called = workflow is None or "workflow_call" in workflow.triggers
+    if workflow is None or called or "workflow_dispatch" in workflow.triggers:
+        dispatched = workflow.inputs("workflow_dispatch") if workflow is not None else ()
+        # Values of the event are texts, whatever type the input has.
+        values = {each.name: _text_of_input(each, names) for each in dispatched}
+        event["inputs"] = Dictionary.of(values, others=ANYTHING if called else NULL)
+    if workflow is None or "repository_dispatch" in workflow.triggers:
+        payload: dict[str, Data] = {name: Textual(confidential(f"client_payload.{name}")) for name in sorted(names)}
+        event["client_payload"] = Dictionary.of(payload, others=ANYTHING)
+    if workflow is not None and workflow.triggers and not called:
+        event_name = Choice.of(Known(name) for name in workflow.triggers)
+    return Dictionary.of(
+        {
+            "event": Dictionary.of(event, others=ANYTHING),
+            "event_name": event_name,
+            "event_path": Known(EVENT_PATH),
+            "token": token,
+            "workspace": Known(WORKSPACE),
+            "env": Known(PROCESS_ENVIRONMENT["GITHUB_ENV"]),
+            "output": Known(PROCESS_ENVIRONMENT["GITHUB_OUTPUT"]),
+            "path": Known(PROCESS_ENVIRONMENT["GITHUB_PATH"]),
+            "step_summary": Known(PROCESS_ENVIRONMENT["GITHUB_STEP_SUMMARY"]),
+        },
+        others=_TEXT,
+    )
+
+
+def _text_of_input(declared: Input, names: frozenset[str]) -> Data:
+    data = _input(declared, names)
+    if data == BOOLEAN:
+        return Choice((Known("true"), Known("false")))
+    return _TEXT if data == NUMBER else data
+
+
+_SECRET_NAME = re.compile(r"\bsecrets\s*(?:\.\s*([A-Za-z_][\w-]*)|\[\s*'([^']+)'\s*\])", re.IGNORECASE)
+
+
+def secrets_context(text: str) -> Data:
+    """``secrets``: each name that *text*, the source of the workflow, uses has a label of its own."""
+    names = {dotted or quoted for dotted, quoted in _SECRET_NAME.findall(text)}
+    return Dictionary.of(
+        {name: Textual(secret(f"secrets.{name}")) for name in sorted(names)}, others=Textual(secret("secrets.*"))
+    )
+
+
+_SYSTEMS = (("ubuntu", "Linux"), ("macos", "macOS"), ("windows", "Windows"))
+
+
+def runner_context(labels: tuple[str, ...]) -> Data:
+    """``runner`` on a machine with *labels*."""
+    words = " ".join(labels).lower()
+    system: Data = _TEXT
+    if "${{" not in words:
+        system = next((Known(name) for word, name in _SYSTEMS if word in words), _TEXT)
+    return Dictionary.of({"temp": Known(RUNNER_TEMP), "os": system}, others=_TEXT)
+
+
+def matrix_context(matrix: Data, names: Names) -> Data:
+    """``matrix``, from the evaluated ``strategy.matrix``: for each key what any of its jobs has."""
+    if isinstance(matrix, Choice):
+        return Choice.of(matrix_context(option, names) for option in matrix.options)
+    if isinstance(matrix, Textual | Anything):
+        return Anything(taints_of(matrix))
+    if not isinstance(matrix, Dictionary):
+        return NULL
+    found: dict[str, list[Data]] = {}
+    for key, (name, data) in matrix.entries.items():
+        if key not in {"include", "exclude"}:
+            found.setdefault(name, []).extend(_items(data))
+    base = set(found)
+    open_ended: Data = NULL
+    for addition in _items(matrix.get("include")):
+        for option in addition.options if isinstance(addition, Choice) else (addition,):
+            if isinstance(option, Dictionary):
+                for name, data in option.entries.values():
+                    found.setdefault(name, [] if name in base else [NULL]).append(data)
+            elif isinstance(option, Anything | Textual):
+                open_ended = Anything(taints_of(option))
+    keys = {name.lower() for name in names.matrix}
+    values = {
+        name: Textual(confidential(f"matrix.{name}")) if name.lower() in keys else Choice.of(options)
+        for name, options in found.items()
+    }
+    return Dictionary.of(values, others=open_ended)
+
+
+def _items(data: Data) -> tuple[Data, ...]:
+    if isinstance(data, Array):
+        return data.items
+    if isinstance(data, Choice):
+        return tuple(item for option in data.options for item in _items(option))
+    if data == NULL:
+        return ()
+    return (Anything(taints_of(data)),) if isinstance(data, Anything | Textual) else (data,)

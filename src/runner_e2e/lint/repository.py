@@ -1,0 +1,148 @@
+"""The files of one repository, as far as workflows use them: read once, never from outside of it."""
+
+from __future__ import annotations
+
+import posixpath
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from runner_e2e.errors import ConfigurationError
+from runner_e2e.lint.settings import Names, read_names
+from runner_e2e.lint.values import Origin, Script
+from runner_e2e.yaml_positions import compose, decode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from runner_e2e.yaml_positions import Node
+
+__all__ = ["MAX_SCRIPT_BYTES", "Document", "Repository", "find_root"]
+
+MAX_SCRIPT_BYTES = 1 << 20
+"""Larger scripts of the repository are not followed."""
+
+
+class Document:
+    """A YAML file: its path as findings show it, its text, and its root node (None for an empty file)."""
+
+    def __init__(self, *, path: str, text: str, root: Node | None) -> None:
+        self.path = path
+        self.text = text
+        self.root = root
+        self.origins: dict[int, Origin] = {}
+
+
+def find_root(path: Path) -> Path:
+    """The repository that *path* belongs to: the nearest folder above it with ``.git``, or with ``.github``.
+
+    A file that belongs to none stands in a repository of its own folder.
+    """
+    folder = path if path.is_dir() else path.parent
+    for candidate in (folder, *folder.parents):
+        if candidate.name == ".github":
+            return candidate.parent
+        if (candidate / ".git").exists() or (candidate / ".github" / "workflows").is_dir():
+            return candidate
+    return folder
+
+
+class Repository:
+    """Reads files below *root* (resolved); *shown* is how messages name the root: empty for the current folder."""
+
+    def __init__(self, root: Path, *, shown: str = "") -> None:
+        self.root = root.resolve()
+        self.shown = shown
+        self.names_error: ConfigurationError | None = None
+        self._documents: dict[str, Document | ConfigurationError | None] = {}
+        self._scripts: dict[str, Script | None] = {}
+
+    @cached_property
+    def names(self) -> Names:
+        """Confidential names; the defaults when the catalog is wrong, which ``names_error`` then tells."""
+        try:
+            return read_names(self.root)
+        except ConfigurationError as error:
+            self.names_error = error
+            return Names()
+
+    def show(self, relative: str) -> str:
+        """The path that messages use for a file of the repository."""
+        return posixpath.join(self.shown, relative) if self.shown else relative
+
+    def locate(self, relative: str) -> Path | None:
+        """The file at a path of the repository, or None when it is absent, no file, or outside (``..``, symlinks)."""
+        relative = posixpath.normpath(relative)
+        if relative.startswith(("/", "..")):
+            return None
+        path = self.root / relative
+        try:
+            real = path.resolve()
+            return path if real.is_file() and real.is_relative_to(self.root) else None
+        except (OSError, RuntimeError):  # a name that is too long, a loop of links
+            return None
+
+    def document(self, relative: str) -> Document | None:
+        """The YAML document at a path of the repository, None when there is no such file.
+
+        Raises :class:`~runner_e2e.errors.ConfigurationError` when it cannot be read.
+        """
+        relative = posixpath.normpath(relative)
+        if relative not in self._documents:
+            self._documents[relative] = self._read(relative)
+        found = self._documents[relative]
+        if isinstance(found, ConfigurationError):
+            raise found
+        return found
+
+    def _read(self, relative: str) -> Document | ConfigurationError | None:
+        path = self.locate(relative)
+        if path is None:
+            return None
+        try:
+            return read_document(path, self.show(relative))
+        except ConfigurationError as error:
+            return error
+
+    def action(self, folder: str) -> tuple[str, Document] | None:
+        """Path and document of the action in *folder*, None when there is none."""
+        for name in ("action.yml", "action.yaml"):
+            relative = posixpath.normpath(posixpath.join(folder, name))
+            found = self.document(relative)
+            if found is not None:
+                return relative, found
+        return None
+
+    def text(self, relative: str) -> str | None:
+        """Text of a file of the repository, None when it is absent, too large, or not UTF-8."""
+        path = self.locate(relative)
+        if path is None:
+            return None
+        try:
+            data = path.read_bytes()
+            return data.decode("utf-8") if len(data) <= MAX_SCRIPT_BYTES and b"\0" not in data else None
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def script(self, relative: str) -> Script | None:
+        """The program at a path of the repository, None when there is no text file."""
+        relative = posixpath.normpath(relative)
+        if relative not in self._scripts:
+            text = self.text(relative)
+            origin = Origin(path=self.show(relative), text=text) if text is not None else None
+            self._scripts[relative] = Script(origin=origin, text=origin.text) if origin is not None else None
+        return self._scripts[relative]
+
+
+def read_document(path: Path, shown: str) -> Document:
+    """The YAML document at *path*, which messages call *shown*.
+
+    Raises :class:`~runner_e2e.errors.ConfigurationError` when it cannot be read.
+    """
+    from runner_e2e.errors import Place
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the file: {error.strerror or error}", place=Place(path=shown)) from None
+    text = decode(data, path=shown)
+    return Document(path=shown, text=text, root=compose(text, path=shown))

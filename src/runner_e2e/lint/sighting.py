@@ -1,0 +1,47 @@
+"""What the flow analysis sees: a labelled value at a place where others may read it. Rules turn these into findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runner_e2e.lint.values import Origin, Taint
+
+__all__ = ["Sighting", "Surface"]
+
+
+class Surface(Enum):
+    """Where a value is seen, or why it cannot be told."""
+
+    ARGV = "argv"
+    """In the argument vector of a process."""
+    SCRIPT = "script"
+    """In the text of a script file that the runner writes."""
+    LOG = "log"
+    """In the log, an annotation or a trace."""
+    SUMMARY = "summary"
+    """In the step summary."""
+    UNANALYSABLE = "unanalysable"
+    """A script that could not be followed while labelled values were in its reach."""
+    EXPRESSION = "expression"
+    """An expression that GitHub refuses."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sighting:
+    """A value on a *surface*, at ``[start, end)`` of *origin*.
+
+    *subject* is the command (argv), the expression (script), or the reason (unanalysable, expression);
+    *detail* the argument as written; *advice* names what to write instead (see :mod:`runner_e2e.lint.advice`).
+    """
+
+    surface: Surface
+    origin: Origin
+    start: int
+    end: int
+    taints: frozenset[Taint] = frozenset()
+    subject: str = ""
+    detail: str = ""
+    advice: str = ""

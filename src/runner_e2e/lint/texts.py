@@ -1,0 +1,206 @@
+"""Scalars of a workflow as values: what the expressions in them may put there, and the way it came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runner_e2e.lint.evaluation import EvaluationError, Possible, evaluate, value_of
+from runner_e2e.lint.expression import ExpressionError, embedded, parse
+from runner_e2e.lint.expression_data import (
+    ANYTHING,
+    NULL,
+    Anything,
+    Array,
+    Choice,
+    Data,
+    Dictionary,
+    Known,
+    Textual,
+    as_value,
+    of_value,
+    taints_of,
+    text_of,
+    truth_of,
+)
+from runner_e2e.lint.sighting import Sighting, Surface
+from runner_e2e.lint.values import EMPTY, Interpolation, Origin, Script, Value
+from runner_e2e.yaml_positions import Mapping, Scalar, Sequence
+
+if TYPE_CHECKING:
+    import collections.abc
+    from collections.abc import Callable
+
+    from runner_e2e.lint.expression import Expression
+    from runner_e2e.lint.repository import Document
+    from runner_e2e.yaml_positions import Node
+
+    Contexts = collections.abc.Mapping[str, Data]
+
+__all__ = ["Reader", "passed"]
+
+_OPENING = "${{"
+
+
+def passed(data: Data, origin: Origin, start: int, end: int, note: str) -> Data:
+    """The same data after one more place of their way."""
+    if not taints_of(data):
+        return data
+    if isinstance(data, Textual):
+        parsed = passed(data.parsed, origin, start, end, note) if data.parsed is not None else None
+        return Textual(data.value.through(origin, start, end, note), parsed)
+    if isinstance(data, Anything):
+        return Anything(Value.of(data.taints).through(origin, start, end, note).taints)
+    if isinstance(data, Array):
+        return Array(tuple(passed(item, origin, start, end, note) for item in data.items), data.filtered)
+    if isinstance(data, Choice):
+        return Choice(tuple(passed(option, origin, start, end, note) for option in data.options))
+    assert isinstance(data, Dictionary)
+    return Dictionary(
+        {key: (name, passed(item, origin, start, end, note)) for key, (name, item) in data.entries.items()},
+        passed(data.others, origin, start, end, note),
+    )
+
+
+class Reader:
+    """Evaluates the scalars of one document; what GitHub would refuse goes to *report*."""
+
+    def __init__(self, document: Document, report: Callable[[Sighting], None]) -> None:
+        self.document = document
+        self.report = report
+        self._parsed: dict[int, list[tuple[int, int, Expression | None]]] = {}
+
+    def origin(self, scalar: Scalar) -> Origin:
+        """The text of *scalar* and where it stands; one for each scalar, aliases included."""
+        found = self.document.origins.get(id(scalar))
+        if found is None:
+            found = Origin(path=self.document.path, text=scalar.value, locate=scalar.position)
+            self.document.origins[id(scalar)] = found
+        return found
+
+    def expressions(self, scalar: Scalar) -> list[tuple[int, int, Expression | None]]:
+        """Start, end and syntax of every ``${{ }}`` (None where GitHub refuses it)."""
+        found = self._parsed.get(id(scalar))
+        if found is None:
+            found = self._parsed[id(scalar)] = self._parse(scalar)
+        return found
+
+    def _parse(self, scalar: Scalar) -> list[tuple[int, int, Expression | None]]:
+        text = scalar.value
+        try:
+            places = embedded(text)
+        except ExpressionError as error:
+            self._refused(scalar, error.start, error.end, str(error))
+            return []
+        found: list[tuple[int, int, Expression | None]] = []
+        for place in places:
+            try:
+                expression = parse(text, start=place.inner_start, end=place.inner_end)
+            except ExpressionError as error:
+                self._refused(scalar, error.start, error.end, str(error))
+                found.append((place.start, place.end, None))
+            else:
+                found.append((place.start, place.end, expression))
+        return found
+
+    def _refused(self, scalar: Scalar, start: int, end: int, message: str) -> None:
+        origin = self.origin(scalar)
+        self.report(Sighting(surface=Surface.EXPRESSION, origin=origin, start=start, end=end, subject=message))
+
+    def _evaluate(self, scalar: Scalar, start: int, end: int, expression: Expression, contexts: Contexts) -> Possible:
+        try:
+            return evaluate(expression, contexts)
+        except EvaluationError as error:
+            self._refused(scalar, start, end, str(error))
+            return (ANYTHING,)
+
+    def value(self, node: Node | None, contexts: Contexts, note: str) -> Value:
+        """The text that *node* becomes; *note* says what for, as the next place of its way."""
+        if not isinstance(node, Scalar):
+            return EMPTY if node is None else as_value(self.data(node, contexts, note))
+        if _OPENING not in node.value:
+            return Value.literal(_literal(node))
+        origin = self.origin(node)
+        value = EMPTY
+        position = 0
+        for start, end, expression in self.expressions(node):
+            value += Value.literal(node.value[position:start])
+            position = end
+            if expression is not None:
+                inner = value_of(self._evaluate(node, start, end, expression, contexts))
+                value += inner.through(origin, start, end, note) if inner.taints else inner
+            else:
+                value += as_value(ANYTHING)
+        return value + Value.literal(node.value[position:])
+
+    def data(self, node: Node | None, contexts: Contexts, note: str) -> Data:
+        """The data that *node* becomes: lists and mappings keep their form, a sole expression keeps its kind."""
+        if node is None:
+            return NULL
+        if isinstance(node, Scalar):
+            return self._scalar_data(node, contexts, note)
+        if isinstance(node, Sequence):
+            return Array(tuple(self.data(item, contexts, note) for item in node))
+        assert isinstance(node, Mapping)
+        return Dictionary.of({key.value: self.data(item, contexts, note) for key, item in node.entries()})
+
+    def _scalar_data(self, node: Scalar, contexts: Contexts, note: str) -> Data:
+        if _OPENING not in node.value:
+            data = node.data
+            return Known(float(data) if isinstance(data, int) and not isinstance(data, bool) else data)
+        places = self.expressions(node)
+        if len(places) == 1 and places[0][0] == 0 and places[0][1] == len(node.value):
+            start, end, expression = places[0]
+            if expression is None:
+                return ANYTHING
+            possible = self._evaluate(node, start, end, expression, contexts)
+            return passed(Choice.of(possible), self.origin(node), start, end, note)
+        return of_value(self.value(node, contexts, note))
+
+    def script(self, node: Scalar, contexts: Contexts, note: str) -> Script:
+        """The program in *node*, its expressions as interpolations."""
+        origin = self.origin(node)
+        if _OPENING not in node.value:
+            return Script(origin=origin, text=node.value)
+        holes: list[Interpolation] = []
+        for start, end, expression in self.expressions(node):
+            if expression is None:
+                value = as_value(ANYTHING)
+            else:
+                value = value_of(self._evaluate(node, start, end, expression, contexts))
+                value = value.through(origin, start, end, note) if value.taints else value
+            holes.append(Interpolation(start=start, end=end, value=value))
+        return Script(origin=origin, text=node.value, interpolations=tuple(holes))
+
+    def condition(self, node: Scalar | None, contexts: Contexts) -> bool | None:
+        """Whether an ``if`` holds: None when that is not known. An absent one holds."""
+        if node is None:
+            return True
+        if not node.is_string:
+            return truth_of(Known(node.data))
+        if _OPENING in node.value:
+            truths = {truth_of(option) for option in _options(self._scalar_data(node, contexts, ""))}
+        else:
+            truths = {truth_of(data) for data in self._bare(node, contexts)}
+        return truths.pop() if len(truths) == 1 else None
+
+    def _bare(self, node: Scalar, contexts: Contexts) -> Possible:
+        """The value of an ``if`` without ``${{ }}``, which is one expression as a whole."""
+        found = self._parsed.get(id(node))
+        if found is None:
+            try:
+                expression: Expression | None = parse(node.value)
+            except ExpressionError as error:
+                self._refused(node, error.start, error.end, str(error))
+                expression = None
+            found = self._parsed[id(node)] = [(0, len(node.value), expression)]
+        start, end, expression = found[0]
+        return self._evaluate(node, start, end, expression, contexts) if expression is not None else (ANYTHING,)
+
+
+def _literal(node: Scalar) -> str:
+    data = node.data
+    return data if isinstance(data, str) else text_of(data)
+
+
+def _options(data: Data) -> tuple[Data, ...]:
+    return data.options if isinstance(data, Choice) else (data,)
