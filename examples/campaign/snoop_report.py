@@ -53,12 +53,11 @@ def report_findings(selected: str, loot: Path, report: Path) -> int | None:
     except (OSError, ValueError):
         return None
     needles = (selected, selected.split(".", 3)[3])
-    kinds = {
-        kind: {
-            "looked_at": len(sources),
-            "named_the_case": sorted(source for source, text in sources.items() if any(n in text for n in needles)),
-        }
-        for kind, sources in gathered.items()
-    }
+    kinds: dict[str, dict[str, object]] = {}
+    total = 0
+    for kind, sources in gathered.items():
+        named = sorted(source for source, text in sources.items() if any(needle in text for needle in needles))
+        kinds[kind] = {"looked_at": len(sources), "named_the_case": named}
+        total += len(named)
     report.write_text(json.dumps(kinds, indent=2))
-    return sum(len(kind["named_the_case"]) for kind in kinds.values())
+    return total
