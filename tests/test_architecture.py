@@ -28,6 +28,7 @@ FLOORS = {
     "cells": 3,
     "codex": 4,
     "graders": 4,
+    "workflow_audit": 4,
     "dispatch": 5,
     "report": 5,
     "evidence": 5,

@@ -40,7 +40,7 @@ class AuditGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Splits at the ``--`` that ends our own options."""
         if not args:
-            return super().parse_args(ctx, args)
+            raise click.exceptions.NoArgsIsHelpError(ctx)
         given = list(args)
         rest = click.Command.parse_args(self, ctx, args)
         own = given[: len(given) - len(rest)]
@@ -62,7 +62,6 @@ class AuditGroup(click.Group):
 @click.group(
     cls=AuditGroup,
     invoke_without_command=True,
-    no_args_is_help=True,
     subcommand_metavar="-- COMMAND [ARGS]...  |  workflow FILE",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -217,3 +216,102 @@ def replaced(path: Path | None) -> Iterator[IO[str] | None]:
     except BaseException:
         Path(file.name).unlink(missing_ok=True)
         raise
+
+
+def assignments(values: tuple[str, ...], option: str) -> dict[str, str | None]:
+    """``name=value`` or ``name`` alone, each once."""
+    found: dict[str, str | None] = {}
+    for each in values:
+        name, equals, value = each.partition("=")
+        if not name or name in found:
+            raise UsageError(f"{option} {each}: {'given twice' if name else 'there is no name before ='}")
+        found[name] = value if equals else None
+    return found
+
+
+@audit.command("workflow")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--input", "inputs", metavar="NAME[=TEXT]", multiple=True, help="Follow this input (TEXT or random).")
+@click.option(
+    "--field", "fields", metavar="PATH[=TEXT]", multiple=True, help="Follow a field of the event: issue.title."
+)
+@click.option("--event", metavar="FILE", type=click.Path(path_type=Path), help="JSON payload to start from.")
+@click.option("--event-name", default="", metavar="NAME", help="Event that triggers the workflow.")
+@click.option(
+    "--local-repository",
+    metavar="OWNER/NAME@REF=DIR",
+    multiple=True,
+    help="Use DIR for this action. Checkout, the artifact actions and cache have stand-ins.",
+)
+@click.option("--secret-file", metavar="FILE", type=click.Path(path_type=Path), help="Secrets for the run, NAME=VALUE.")
+@click.option("--var-file", metavar="FILE", type=click.Path(path_type=Path), help="Variables for the run, NAME=VALUE.")
+@click.option("--job", default="", metavar="ID", help="Run this job (and what it needs) alone.")
+@click.option("--public", metavar="TEXT", multiple=True, help="A piece of the value inside TEXT is no leak.")
+@click.option("--timeout", metavar="SECONDS", default=600.0, show_default=True, help="Kill the run after this long.")
+@click.option("--report", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON to FILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@click.option("--fail-on-leak", is_flag=True, help="End with 1 on a leak.")
+def audit_workflow_command(  # noqa: PLR0917 - one parameter an option
+    file: Path,
+    inputs: tuple[str, ...],
+    fields: tuple[str, ...],
+    event: Path | None,
+    event_name: str,
+    local_repository: tuple[str, ...],
+    secret_file: Path | None,
+    var_file: Path | None,
+    job: str,
+    public: tuple[str, ...],
+    timeout: float,
+    report: Path | None,
+    as_json: bool,
+    fail_on_leak: bool,
+) -> int:
+    """Run the workflow in FILE on this machine, under act, and report where its confidential inputs appeared.
+
+    Runs offline in a copy of the repository. Ends with 0, with 1 when the workflow failed or was not seen in full,
+    or when --fail-on-leak is given and the value leaked.
+    """
+    from runner_e2e.workflow_audit.model import WorkflowOptions
+    from runner_e2e.workflow_audit.report import render_json, render_text
+    from runner_e2e.workflow_audit.run import audit_workflow
+
+    options = WorkflowOptions(
+        inputs=assignments(inputs, "--input"),
+        fields=assignments(fields, "--field"),
+        event=event,
+        event_name=event_name,
+        local_repositories=read_local_repositories(local_repository),
+        secret_file=existing(secret_file),
+        variable_file=existing(var_file),
+        job=job,
+        timeout=timeout,
+        public=public,
+    )
+    with replaced(report) as sink:
+        outcome = audit_workflow(file, options)
+        if sink:
+            sink.write(render_json(outcome) + "\n")
+        click.echo(render_json(outcome) if as_json else render_text(outcome), nl=as_json)
+    return 1 if outcome.gaps or (fail_on_leak and outcome.verdict == "leak") else 0
+
+
+def read_local_repositories(values: tuple[str, ...]) -> dict[str, Path]:
+    """``owner/name@ref=DIR`` with a directory that exists."""
+    found: dict[str, Path] = {}
+    for each in values:
+        # A ref may hold no `=`, a path may.
+        name, _, directory = each.partition("=")
+        if name.count("/") != 1 or "@" not in name or not directory:
+            raise UsageError(f"--local-repository {each}: expected OWNER/NAME@REF=DIR")
+        if not Path(directory).is_dir():
+            raise UsageError(f"--local-repository {each}: {directory} is no directory")
+        found[name] = Path(directory)
+    return found
+
+
+def existing(path: Path | None) -> Path | None:
+    """The file, which must be there: act passes over a missing one in silence."""
+    if path is not None and not path.is_file():
+        raise UsageError(f"{path} does not exist")
+    return path

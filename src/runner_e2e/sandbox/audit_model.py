@@ -45,7 +45,8 @@ class Exec:
 
     ``time`` is in seconds since the epoch. ``error`` is empty, or the kernel's name of the failure (``ENOENT``) when
     the exec did not take place. ``attempts`` counts execs that differ in the program's path alone, as a search along
-    ``PATH`` makes them. ``interpreter`` is what the kernel put in front of a script's arguments.
+    ``PATH`` makes them. ``interpreter`` is what the kernel put in front of a script's arguments. ``own`` marks an exec
+    of :attr:`Options.own_programs`, which counts nowhere.
     """
 
     index: int
@@ -59,6 +60,7 @@ class Exec:
     error: str = ""
     attempts: int = 1
     whole: bool = True
+    own: bool = False
     leaks: tuple[ArgvLeak, ...] = ()
     environ: tuple[HeldVariable, ...] = ()
 
@@ -70,7 +72,8 @@ class Options:
     ``linger``: seconds to go on watching what outlives the command. ``end_survivors``: kill what is left after that.
     ``timeout``: seconds after which everything is killed. ``seccomp``: let the kernel stop only at the calls that
     count (several times faster, and no program gains privileges). ``allow_environ``: programs (path or name) that
-    may hold the value in their environment; None asks nothing of environments.
+    may hold the value in their environment; None asks nothing of environments. ``own_programs``: paths of programs
+    that belong to whoever audits and count as no exec of the command.
     """
 
     linger: float = 2.0
@@ -78,6 +81,7 @@ class Options:
     timeout: float | None = None
     seccomp: bool = True
     allow_environ: frozenset[str] | None = None
+    own_programs: frozenset[str] = frozenset()
     piece_length: int = PIECE_LENGTH
     public: tuple[str, ...] = ()
 

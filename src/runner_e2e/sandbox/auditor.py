@@ -146,8 +146,9 @@ class Auditor:
         """Counts one exec and hands it on."""
         process = self.tree.exec(record.pid) if not record.error else self.tree.at(record.pid)
         program = NOTHING if record.error else self.programs.look(record.program, record.pid)
+        own = text_of(record.program) in self.audit.options.own_programs
         made = Exec(
-            index=self.audit.execs,
+            index=-1 if own else self.audit.execs,
             time=record.time,
             process=process.index,
             pid=record.pid,
@@ -158,10 +159,12 @@ class Auditor:
             error=record.error,
             attempts=attempts,
             whole=record.whole,
-            leaks=self._leaks_of(record, program, self.finder),
-            environ=self._held_by(record, self.finder),
+            own=own,
+            leaks=() if own else self._leaks_of(record, program, self.finder),
+            environ=() if own else self._held_by(record, self.finder),
         )
-        self._count(made)
+        if not own:
+            self._count(made)
         if not made.error:
             process.words = self._words(made)
         if self.sink:
