@@ -152,18 +152,18 @@ def _run(orders: _Orders, wake: int) -> None:
 
 def _supervise(supervisor: Supervisor, orders: _Orders, wake: int) -> None:
     while supervisor.reap():
+        for order in orders.taken():
+            supervisor.stop(order["stop"])
+        if orders.ended:
+            supervisor.stop(0.0)
         if supervisor.gave_up:
             break
         wait = supervisor.advance()
-        watched = [wake] if orders.ended else [wake, 0]
-        ready, _, _ = select.select(watched, [], [], wait)
+        ready, _, _ = select.select([wake] if orders.ended else [wake, 0], [], [], wait)
         if wake in ready and signal.SIGTERM in os.read(wake, 4096):
             supervisor.stop(0.0)
         if 0 in ready:
-            for order in orders.read():
-                supervisor.stop(order["stop"])
-            if orders.ended:
-                supervisor.stop(0.0)
+            orders.read()
     survivors = [_described(pid) for pid, _ in sorted(descendants())]
     report(event="ended", left=len(supervisor.left), complete=not supervisor.gave_up, survivors=survivors)
 
@@ -186,11 +186,15 @@ class _Orders:
         specification: Specification = json.loads(line)
         return specification
 
-    def read(self) -> list[dict[str, float]]:
-        """The orders that have come."""
+    def read(self) -> None:
+        """Reads what the engine has written, without waiting when there is something."""
         chunk = os.read(0, 65536)
         self.ended = not chunk
-        *lines, self._buffer = (self._buffer + chunk).split(b"\n")
+        self._buffer += chunk
+
+    def taken(self) -> list[dict[str, float]]:
+        """The whole orders that were read, each once; some may have come together with the specification."""
+        *lines, self._buffer = self._buffer.split(b"\n")
         return [json.loads(line) for line in lines]
 
 

@@ -87,7 +87,7 @@ class Fields:
         return value
 
     def _wrong(self, name: str, wanted: str) -> InvalidDocumentError:
-        return InvalidDocumentError(f"has a {self._named(name)} that is not {wanted}")
+        return InvalidDocumentError(f"has a wrong {self._named(name)}: it is not {wanted}")
 
     def only(self, names: Iterable[str]) -> None:
         """Refuses fields beyond *names*."""

@@ -1,0 +1,325 @@
+"""A harness and everything that comes of it ends: after exit, timeout, cancellation, and the death of the engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runner_e2e.engine.cancellation import Cancellation
+from runner_e2e.engine.processes import SOURCE, Ended, run_harness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATH = os.environ["PATH"]
+
+
+@pytest.fixture
+def cancellation() -> Iterator[Cancellation]:
+    made = Cancellation()
+    yield made
+    made.close()
+
+
+def run(
+    script: str,
+    cancellation: Cancellation,
+    *,
+    timeout: float = 20.0,
+    grace: float = 1.0,
+    program: str = "/bin/sh",
+    directory: str = "/",
+) -> tuple[Ended, str]:
+    printed: list[bytes] = []
+    ended = run_harness(
+        {
+            "program": program,
+            "command": [program, "-c", script],
+            "environment": {"PATH": PATH, "MARKER": "harness"},
+            "directory": directory,
+            "timeout": timeout,
+            "grace": grace,
+        },
+        environ={},
+        output=printed.append,
+        cancellation=cancellation,
+    )
+    return ended, b"".join(printed).decode()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    except FileNotFoundError:
+        return False
+
+
+def pids(printed: str) -> list[int]:
+    return [int(word) for word in printed.split() if word.isdigit()]
+
+
+def test_status_and_output(cancellation: Cancellation) -> None:
+    ended, printed = run("echo out; echo err >&2; exit 3", cancellation)
+    assert (ended.code, ended.signal, ended.left, ended.timed_out, ended.complete) == (3, None, 0, False, True)
+    assert printed == "out\nerr\n"
+
+
+def test_the_environment_is_exactly_what_was_given(cancellation: Cancellation) -> None:
+    _, printed = run("/usr/bin/env | sort", cancellation)
+    assert [line for line in printed.split() if not line.startswith(("PWD=", "_=", "SHLVL="))] == [
+        "MARKER=harness",
+        f"PATH={PATH}",
+    ]
+
+
+def test_nothing_else_is_inherited(cancellation: Cancellation) -> None:
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    try:
+        _, printed = run("ls -l /proc/$$/fd | grep -c pipe; ls /proc/$$/fd; cat; ulimit -c", cancellation)
+    finally:
+        os.close(reader)
+        os.close(writer)
+    # 1 and 2 are the output; 0 is empty; no core dump would keep the environment.
+    assert printed.split() == ["2", "0", "1", "2", "0"]
+
+
+def test_signals_have_their_default_dispositions(cancellation: Cancellation) -> None:
+    ended, printed = run("cat /proc/self/status", cancellation)
+    assert ended.code == 0
+    values = dict(line.split(":", 1) for line in printed.splitlines())
+    assert [int(values[name], 16) for name in ("SigBlk", "SigIgn", "SigCgt")] == [0, 0, 0]
+
+
+def test_a_session_of_its_own_without_a_terminal(cancellation: Cancellation) -> None:
+    _, printed = run("ps -o pid=,sid=,tty= -p $$", cancellation)
+    pid, session, terminal = printed.split()
+    assert pid == session
+    assert terminal == "?"
+
+
+@pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (11, "SIGSEGV"), (40, "SIG40")])
+def test_death_by_signal(cancellation: Cancellation, number: int, name: str) -> None:
+    ended, _ = run(f"kill -{number} $$", cancellation)
+    assert (ended.code, ended.signal) == (None, name)
+
+
+@pytest.mark.parametrize(
+    ("make", "number"),
+    [
+        (lambda _: None, 2),
+        (lambda path: path.mkdir(), 13),
+        (lambda path: path.write_text("#!/bin/sh\n"), 13),
+        (lambda path: (path.write_text("no program"), path.chmod(0o755)), 8),
+        (lambda path: (path.write_text("#!/no/interpreter\n"), path.chmod(0o755)), 2),
+    ],
+)
+def test_what_cannot_be_executed(cancellation: Cancellation, tmp_path: Path, make: object, number: int) -> None:
+    path = tmp_path / "harness"
+    make(path)  # type: ignore[operator]
+    ended, printed = run("", cancellation, program=str(path))
+    assert ended.not_started is not None
+    assert (ended.not_started.errno, ended.not_started.path) == (number, str(path))
+    assert printed == ""
+
+
+def test_a_missing_directory_is_named(cancellation: Cancellation) -> None:
+    ended, _ = run("", cancellation, directory="/no/such/directory")
+    assert ended.not_started is not None
+    assert ended.not_started.path == "/no/such/directory"
+
+
+def test_a_timeout_asks_first(cancellation: Cancellation) -> None:
+    ended, printed = run(
+        "trap 'echo bye; exit 0' TERM; echo on; while :; do sleep 0.02; done", cancellation, timeout=0.3, grace=10.0
+    )
+    assert (ended.timed_out, ended.code) == (True, 0)
+    assert printed.splitlines()[0] == "on"
+    assert printed.splitlines()[-1] == "bye"
+    assert ended.seconds < 5
+
+
+def test_a_timeout_kills_what_does_not_listen(cancellation: Cancellation) -> None:
+    ended, printed = run(
+        "trap '' TERM; sleep 600 & echo $! $$; while :; do sleep 600; done", cancellation, timeout=0.3, grace=0.3
+    )
+    assert (ended.timed_out, ended.signal, ended.complete) == (True, "SIGKILL", True)
+    assert not any(map(alive, pids(printed)))
+
+
+DAEMON = """
+import os, signal, sys, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.chdir("/")
+sys.stdout.write(f"{os.getpid()}\\n"); sys.stdout.flush()
+for fd in range(3): os.close(fd)
+time.sleep(600)
+"""
+
+
+def test_double_forked_and_reparented_daemons_are_ended(cancellation: Cancellation) -> None:
+    ended, printed = run(f"{sys.executable} -I -S -c '{DAEMON}'; sleep 0.3; echo done", cancellation)
+    assert ended.code == 0
+    assert ended.left >= 1
+    assert ended.complete
+    (daemon,) = pids(printed)
+    assert not alive(daemon)
+    assert ended.seconds < 10
+
+
+def test_polite_daemons_are_asked_first(cancellation: Cancellation, tmp_path: Path) -> None:
+    farewell = tmp_path / "farewell"
+    script = f"setsid sh -c 'trap \"echo asked > {farewell}; exit\" TERM; while :; do sleep 0.02; done' & sleep 0.2"
+    ended, _ = run(script, cancellation)
+    assert ended.left >= 1
+    assert farewell.read_text() == "asked\n"
+
+
+# A moving target, linear on purpose: one process, that is another one every few milliseconds.
+RUNAWAY = """
+import os, time
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    if os.fork(): os._exit(0)
+    os.setsid()
+    time.sleep(0.003)
+"""
+
+
+def test_a_process_that_keeps_forking_away_is_ended(cancellation: Cancellation) -> None:
+    runaway = f"{sys.executable} -I -S -c '{RUNAWAY}'"
+    ended, _ = run(f"{runaway} & {runaway} & sleep 0.3; exit 0", cancellation)
+    assert ended.code == 0
+    assert ended.complete
+    assert ended.left >= 2
+
+
+def test_a_flood_does_not_block(cancellation: Cancellation) -> None:
+    ended, printed = run("yes | head -c 30000000", cancellation)
+    assert ended.code == 0
+    assert len(printed) == 30_000_000
+
+
+def test_a_held_pipe_is_not_waited_for(cancellation: Cancellation) -> None:
+    """A process outside the tree may hold the output's other end: here this test itself, through /proc."""
+    opened: list[int] = []
+
+    def steal() -> None:
+        for _ in range(500):
+            time.sleep(0.01)
+            for process in Path("/proc").glob("[0-9]*"):
+                try:
+                    if b"hold-me" in (process / "cmdline").read_bytes().split(b"\0"):
+                        opened.append(os.open(process / "fd" / "1", os.O_WRONLY | os.O_NONBLOCK))
+                        return
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=steal)
+    thread.start()
+    try:
+        ended, _ = run("exec sh -c 'sleep 1.5' hold-me", cancellation)
+    finally:
+        thread.join()
+        for descriptor in opened:
+            os.close(descriptor)
+    assert opened
+    assert ended.code == 0
+    assert ended.seconds < 10
+
+
+@pytest.mark.parametrize(
+    ("numbers", "least", "most"),
+    [
+        ([signal.SIGTERM], 1.4, 4.0),
+        ([signal.SIGINT, signal.SIGTERM], 0.0, 3.0),
+        ([signal.SIGINT, signal.SIGINT], 0.0, 3.0),
+    ],
+)
+def test_cancellation(cancellation: Cancellation, numbers: list[signal.Signals], least: float, most: float) -> None:
+    def ask() -> None:
+        time.sleep(0.3)
+        for number in numbers:
+            cancellation.request(number)
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    begun = time.monotonic()
+    ended, printed = run("trap '' TERM; echo $$; while :; do sleep 600; done", cancellation, grace=30.0)
+    seconds = time.monotonic() - begun - 0.3
+    thread.join()
+    assert ended.cancelled == numbers[0]
+    assert ended.signal == "SIGKILL"
+    assert least <= seconds <= most
+    assert not any(map(alive, pids(printed)))
+
+
+def test_a_cancelled_run_starts_nothing_that_lasts(cancellation: Cancellation) -> None:
+    cancellation.request(signal.SIGTERM)
+    ended, _ = run("while :; do sleep 600; done", cancellation)
+    assert ended.cancelled == signal.SIGTERM
+    assert ended.seconds < 5
+
+
+ENGINE = f"""
+import sys
+sys.path.insert(0, {str(SOURCE)!r})
+from runner_e2e.engine.cancellation import Cancellation
+from runner_e2e.engine.processes import run_harness
+def show(chunk):
+    sys.stdout.buffer.write(chunk)
+    sys.stdout.flush()
+specification = dict(program="/bin/sh", command=["sh", "-c", sys.argv[1]], environment={{"PATH": "/usr/bin:/bin"}})
+specification |= dict(directory="/", timeout=600.0, grace=30.0)
+run_harness(specification, environ={{}}, output=show, cancellation=Cancellation())
+"""
+
+
+def test_a_killed_engine_leaves_no_process() -> None:
+    script = "trap '' TERM; (setsid sh -c 'trap \"\" TERM; echo $$; sleep 600' &); sleep 0.2; echo $$; sleep 600"
+    engine = subprocess.Popen([sys.executable, "-I", "-c", ENGINE, script], stdout=subprocess.PIPE, text=True)
+    assert engine.stdout is not None
+    started = [int(engine.stdout.readline()) for _ in range(2)]
+    supervisor = Path(f"/proc/{engine.pid}/task/{engine.pid}/children").read_text().split()
+    assert len(supervisor) == 1
+    engine.kill()
+    engine.wait()
+    engine.stdout.close()
+    limit = time.monotonic() + 10
+    while time.monotonic() < limit and any(map(alive, [*started, int(supervisor[0])])):
+        time.sleep(0.02)
+    assert not any(map(alive, [*started, int(supervisor[0])]))
+
+
+def test_a_killed_supervisor_takes_the_harness_with_it(cancellation: Cancellation) -> None:
+    def kill() -> None:
+        for _ in range(500):
+            time.sleep(0.02)
+            children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+            for child in " ".join(path.read_text() for path in children).split():
+                grandchildren = Path(f"/proc/{child}/task/{child}/children").read_text().split()
+                for grandchild in grandchildren:
+                    if b"kill-my-parent" in Path(f"/proc/{grandchild}/cmdline").read_bytes():
+                        os.kill(int(child), signal.SIGKILL)
+                        return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    ended, printed = run("echo $$; sleep 600; : kill-my-parent", cancellation)
+    thread.join()
+    assert ended.supervisor_lost
+    assert not ended.complete
+    (harness,) = pids(printed)
+    assert not alive(harness)
