@@ -105,7 +105,7 @@ def run_case(case: Case, tools: Instruments, root: Path, canary: Canary, *, reco
         }
     command = [act(), "workflow_dispatch", "-W", str(repository / WORKFLOW), "-C", str(repository), "-e", str(event)]
     command += ["-P", "ubuntu-latest=-self-hosted", "--no-cache-server", "--pull=false"]
-    return run_traced(command, directory=root, environ=environ, record=root / "trace", timeout=TIMEOUT)
+    return run_traced(command, directory=root, environ=environ, secret=canary.case, timeout=TIMEOUT)
 
 
 def judge(case: Case, trace: Trace, notes: Notes, canary: Canary, *, recorded: bool) -> Truth:
@@ -113,9 +113,7 @@ def judge(case: Case, trace: Trace, notes: Notes, canary: Canary, *, recorded: b
     leaking = [one for one in trace.execs if any(canary.is_in(word) for word in one.argv)]
     witnesses = {witness(one, trace, notes, case, canary) for one in leaking} if recorded else set()
     encodings = {name for one in trace.execs for word in one.argv for name in canary.encodings_in(word)}
-    environments = {
-        os.path.basename(one.program) for one in trace.execs if any(canary.is_in(entry) for entry in one.environ)
-    }
+    environments = {os.path.basename(one.program) for one in trace.execs if one.holds}
     return Truth(
         verdict="leak" if leaking else "clean",
         witnesses=tuple(sorted(witnesses)),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WORKSPACE = "/hostexecutor/"
 RUN = re.compile(r"^(?P<indent>[ -]*)run:[ ]+(?:&\S+[ ]+)?(?P<rest>\S.*)$")
-BLOCK = re.compile(r"\|[-+0-9]*[ ]*(?:#.*)?")
+BLOCK = re.compile(r"\|[-+]?(?P<indent>[1-9]?)[-+]?[ ]*(?:#.*)?")
 MARKED = re.compile(rf"{MARKER}(?:: \S+)?\s*$")
 # Closing braces inside a string of the expression do not end it.
 EXPRESSION = re.compile(r"\$\{\{(?:'[^']*'|[^'])*?\}\}")
@@ -161,7 +161,8 @@ def run_blocks(text: str) -> Iterator[tuple[int, list[str]]]:
         match = RUN.match(line)
         if not match:
             continue
-        if not BLOCK.fullmatch(match["rest"]):
+        header = BLOCK.fullmatch(match["rest"])
+        if not header:
             if not match["rest"].startswith((">", "*", '"', "'")):
                 yield index + 1, [re.sub(r"\s+#.*", "", match["rest"])]
             continue
@@ -170,7 +171,8 @@ def run_blocks(text: str) -> Iterator[tuple[int, list[str]]]:
             if following.strip() and len(following) - len(following.lstrip(" ")) <= key:
                 break
             block.append(following)
-        indent = min((len(one) - len(one.lstrip(" ")) for one in block if one.strip()), default=0)
+        least = min((len(one) - len(one.lstrip(" ")) for one in block if one.strip()), default=0)
+        indent = key + int(header["indent"]) if header["indent"] else least
         while block and not block[-1].strip():
             block.pop()
         yield index + 2, [one[indent:] for one in block]

@@ -9,9 +9,9 @@ STARTS = {"subprocess.Popen": 1, "os.exec": 1, "os.posix_spawn": 1, "os.spawn": 
 
 
 def words(value: object) -> list[bytes]:
-    """The argv of a start: a sequence of words, or one command line for the shell."""
+    """The argv of a start: a sequence of words, or what becomes of one command line (os.system)."""
     if isinstance(value, str | bytes | os.PathLike):
-        return [os.fsencode(value)]
+        return [b"sh", b"-c", os.fsencode(value)]
     return [os.fsencode(word) for word in value] if isinstance(value, list | tuple) else []
 
 

@@ -1,0 +1,2 @@
+const { spawnSync } = require("child_process");
+spawnSync("tool", ["what"]);

@@ -1,0 +1,2 @@
+set -eu
+tool --id "$ID"

@@ -1,0 +1,5 @@
+import os
+import subprocess
+
+case = os.environ["ID"]
+subprocess.run(["tool", "--id", case], check=True)

@@ -1,0 +1,3 @@
+start() {
+  printf "%s\n" "$1"
+}

@@ -1,0 +1,2 @@
+CASE=none
+OTHER=$ID
