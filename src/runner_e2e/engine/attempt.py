@@ -159,8 +159,9 @@ class Attempt:
         return variables
 
     def _write(self, result: Result) -> None:
-        """Writes the record; where the disk is full, the log makes room for it."""
+        """Writes the record, in a directory made anew if the harness removed it; the log makes room on a full disk."""
         path = self.directory / RESULT_FILE
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             write_result(result, path)
         except OSError:
