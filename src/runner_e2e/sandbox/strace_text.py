@@ -148,7 +148,8 @@ class Reader:
             yield from self._end(pid, time, text)
         elif call := CALL.match(text):
             yield from self._call(pid, time, call[2])
-        elif not text.startswith((b"--- ", b"??? ", b") = ")):
+        # `???` stands for a call whose process was killed before strace could look at it: it never took place.
+        elif not text.startswith((b"--- ", b"???", b") = ")):
             yield UnreadableRecord(time=time, pid=pid, line=line)
 
     def _begin_exec(self, pid: int, time: float, text: bytes) -> Iterator[Record]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Observer"]
 
 TEXT_LENGTH = 200
+SKIPPED = "unsupported platform"
 FILE_COMMANDS = frozenset({"envs.txt", "outputcmd.txt", "statecmd.txt", "pathcmd.txt"})
 COMMAND_SURFACES: dict[str, Surface] = {
     "set-output": "output",
@@ -46,6 +47,7 @@ class Observer:
         self.act = ActLog()
         self.steps: list[StepRun] = []
         self.jobs: dict[str, JobRun] = {}
+        self.job_ids: set[str] = set()
         self.sightings: dict[tuple[object, ...], Sighting] = {}
         self.messages: list[str] = []
         self.failure: BaseException | None = None
@@ -119,8 +121,6 @@ class Observer:
                     pid=int(words[1]),
                 )
             )
-            # act has read it, and steps find what GitHub gives them at the runner's own place.
-            self.stage.event.unlink(missing_ok=True)
             self._look()
         else:
             pid = int(words[1])
@@ -170,6 +170,8 @@ class Observer:
         return "other file", str(path)
 
     def _take_line(self, line: LogLine) -> None:
+        # A job of a reusable workflow is named after the job that calls it.
+        self.job_ids |= {line.job_id, line.job.split("/", 1)[0]}
         self._look_at("job name", line, line.job, "")
         self._look_at("job name", line, line.matrix, "a value of the matrix, which is part of a job's default name")
         self._look_at("step name", line, line.step, "")
@@ -183,7 +185,7 @@ class Observer:
             self._look_at(COMMAND_SURFACES[line.command], line, line.name, f"the name of a {line.command}")
         elif line.printed:
             self._look_at("log", line, line.message.rstrip("\r\n"), "")
-        elif not line.job or line.level in {"error", "warning"}:
+        elif not line.job or line.level in {"error", "warning"} or SKIPPED in line.message:
             self.messages.append(self.finder.redact(line.message.strip()))
 
     def _look_at(self, surface: Surface, line: LogLine, text: str, place: str) -> None:

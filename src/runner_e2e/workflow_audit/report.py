@@ -89,7 +89,8 @@ def render_text(audit: WorkflowAudit) -> str:
     }
     steps = f"{len(audit.steps)} step{'' if len(audit.steps) == 1 else 's'}"
     followed = ", ".join(canary.name for canary in audit.canaries)
-    seen = f"{len(audit.jobs)} jobs, {steps}, {audit.execs.execs:,} execs, {audit.execs.seconds:.1f} s"
+    jobs = f"{len(audit.jobs)} job{'' if len(audit.jobs) == 1 else 's'}"
+    seen = f"{jobs}, {steps}, {audit.execs.execs:,} execs, {audit.execs.seconds:.1f} s"
     lines = [
         f"workflow audit of {audit.workflow} ({audit.event_name}): {heads[audit.verdict]}",
         f"  followed: {followed}; {seen}",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from runner_e2e.errors import ConfigurationError, Place, UsageError
 from runner_e2e.sandbox.canary import Finder
 from runner_e2e.sandbox.exec_audit import Exec, Options, audit
+from runner_e2e.workflow_audit.act_log import ActLog
 from runner_e2e.workflow_audit.event import build_event
 from runner_e2e.workflow_audit.model import Sighting, StepRun, Surface, WorkflowAudit, WorkflowOptions
 from runner_e2e.workflow_audit.observer import Observer
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_workflow"]
 
-POSITION = re.compile(r"Line: (\d+) Column (\d+): (.*)")
+POSITION = re.compile(r"Line: (\d+) Column (\d+): ((?:(?!Line: \d+ Column ).)*)")
+NOISE = ("docker connection", "Actions YAML Schema Validation Error", "For more information, see: https://nektosact")
 # Labels of GitHub's own Linux runners, for expressions that come to one of them.
 COMMON_LABELS = ("ubuntu-latest", "ubuntu-24.04", "ubuntu-22.04", "ubuntu-24.04-arm", "ubuntu-slim", "self-hosted")
+# Their shells and programs are not here; act then says that it passes the job over.
+OTHER_SYSTEMS = ("windows", "macos")
 NOT_EVALUATED = (
     "act does not evaluate run-name, concurrency and environment, and prints no log header "
     "(GitHub's shows each step's script and env)"
@@ -64,7 +68,8 @@ def audit_workflow(
             event=event.payload,
             local_repositories={key: value.resolve() for key, value in options.local_repositories.items()},
         )
-        return Run(shown, stage, event, options, act, sink).run()
+        jobs = (options.job,) if options.job else workflow.jobs
+        return Run(shown, stage, event, options, act, jobs, sink).run()
 
 
 class Run:
@@ -77,6 +82,7 @@ class Run:
         event: Event,
         options: WorkflowOptions,
         act: str,
+        jobs: tuple[str, ...],
         sink: Callable[[Exec, StepRun | None], None] | None,
     ) -> None:
         self.shown = shown
@@ -84,6 +90,7 @@ class Run:
         self.event = event
         self.options = options
         self.act = act
+        self.jobs = jobs
         self.sink = sink
         self.finder = Finder(event.canaries, public=options.public)
         self.execs: list[Exec] = []
@@ -120,6 +127,8 @@ class Run:
         """The command line of act. The canaries are in the event file alone."""
         words = [self.act, self.event.name, "-e", str(self.stage.event), "-W", str(self.stage.workflow)]
         for label in dict.fromkeys((*COMMON_LABELS, *self.stage.labels)):
+            if label.lower().startswith(OTHER_SYSTEMS):
+                continue
             words += ["-P", f"{label.lower()}=-self-hosted"]
         for repository, directory in self.stage.local_repositories.items():
             words += ["--local-repository", f"{repository}={directory}"]
@@ -156,15 +165,7 @@ class Run:
         """Raises when act ran no job at all."""
         if observer.jobs or observer.steps or execs.timed_out:
             return
-        text = "\n".join([*observer.messages, said]).strip()
-        place = Place(path=self.shown)
-        what = "act runs no job of this workflow"
-        if position := POSITION.search(text):
-            place = Place(path=self.shown, line=int(position[1]), column=int(position[2]))
-            what = f"act refuses the workflow: {position[3]}"
-        elif found := re.search(r"^Error: (.*)", text, re.MULTILINE):
-            what = f"act refuses the workflow: {found[1]}"
-        raise ConfigurationError(what, why=text[-600:] or "no job's `if` is true for this event", place=place)
+        raise refusal(self.shown, [*observer.messages, *said.splitlines()])
 
     def judge(self, execs: Audit, observer: Observer, said: str) -> WorkflowAudit:
         """Puts everything together."""
@@ -192,6 +193,7 @@ class Run:
             observer.see(sighting)
         outcome.sightings = list(observer.sightings.values())
         outcome.gaps += self.unseen(execs, observer, said)
+        outcome.notes += [f"job {job} did not run" for job in self.jobs if job not in observer.job_ids]
         if observer.disk.cut_short:
             outcome.gaps.append("the shared temporary directories hold too many files to look at all of them")
         return outcome
@@ -252,10 +254,36 @@ class Run:
             last = observer.steps[-1].words if observer.steps else "before the first step"
             found.insert(0, f"killed after {self.options.timeout:g} seconds, in: {last}")
         if found or execs.status:
-            messages = [message for message in observer.messages if "docker connection" not in message]
-            errors = re.findall(r"^Error: (.*)", said, re.MULTILINE)
-            found += [f"act says: {message[:300]}" for message in dict.fromkeys([*messages, *errors])]
+            errors = [line for line in said.splitlines() if line.startswith("Error: ")]
+            messages = [message for line in [*observer.messages, *errors] if (message := plain_message(line))]
+            found += [f"act says: {message[:300]}" for message in dict.fromkeys(messages)]
         return found
+
+
+def refusal(shown: str, messages: list[str]) -> ConfigurationError:
+    """Why act ran no job, with the place that it names last: that is the innermost."""
+    said = [message for line in messages if (message := plain_message(line))]
+    text = "\n".join(said)
+    first = next((line for line in said if line.startswith("Error: ")), "").removeprefix("Error: ")
+    positions = list(POSITION.finditer(first))
+    if positions:
+        line, column, what = positions[-1].groups()
+        return ConfigurationError(
+            f"act refuses the workflow: {what}",
+            why=first[: positions[-1].start()].rstrip(": ") or "it does not fit the schema of workflows",
+            place=Place(path=shown, line=int(line), column=int(column)),
+        )
+    return ConfigurationError(
+        "act runs no job of this workflow",
+        why=text[:600] or "no job's `if` is true for this event, with these inputs",
+        place=Place(path=shown),
+    )
+
+
+def plain_message(line: str) -> str:
+    """A line of act without its JSON; empty for what tells a user nothing."""
+    message = ActLog().read(line).message.strip()
+    return "" if not message or any(noise in message for noise in NOISE) else message
 
 
 def exec_sightings(made: Exec, step: StepRun | None, finder: Finder) -> list[Sighting]:

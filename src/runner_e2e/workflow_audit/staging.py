@@ -18,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner_e2e.errors import ConfigurationError, LaunchError
+from runner_e2e.errors import ConfigurationError, LaunchError, Place, Problem
 from runner_e2e.workflow_audit import stand_in
 from runner_e2e.workflow_audit.workflow_file import Uses, WorkflowFile, read_action, read_workflow
 
@@ -191,8 +191,12 @@ def substitutes(remote: Iterable[Uses], given: Mapping[str, Path], stand_ins: Pa
             )
         )
     if problems:
-        raise ConfigurationError.of(tuple(error.problem for error in problems))
+        raise ConfigurationError.of(tuple(sorted((error.problem for error in problems), key=by_place)))
     return found
+
+
+def by_place(problem: Problem) -> Place:
+    return problem.place or Place(path="")
 
 
 def make_stand_in(name: str, stand_ins: Path) -> Path:
@@ -290,6 +294,7 @@ def lay_out(
         directory.mkdir()
     files, remote = gather(read_workflow(copied, name=str(workflow)), repository, local_repositories)
     found = substitutes(remote, local_repositories, stand_ins)
+    # act reads it again for every reusable workflow, so it stays.
     (base / "event.json").write_text(json.dumps(event), encoding="utf-8")
     os.mkfifo(base / "gate")
     os.mkfifo(base / "answer")
