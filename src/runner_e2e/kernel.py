@@ -46,6 +46,7 @@ __all__ = [
     "drop_bounding_capability",
     "effective_capabilities",
     "forbid_new_privileges",
+    "ignore",
     "install_filter",
     "join_new_session_keyring",
     "landlock_abi",
@@ -310,6 +311,11 @@ def signal_descriptor() -> int:
 def default_action(signal: int) -> None:
     """Gives *signal* its default action: Python ignores SIGPIPE and SIGXFSZ, and an exec would pass that on."""
     _libc.signal(ctypes.c_int(signal), None)
+
+
+def ignore(signal: int) -> None:
+    """Ignores *signal*; ended children of a process that ignores SIGCHLD vanish by themselves."""
+    _libc.signal(ctypes.c_int(signal), ctypes.c_void_p(1))
 
 
 # --- mounts -------------------------------------------------------------------------------------------------------

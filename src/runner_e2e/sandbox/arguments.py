@@ -52,6 +52,7 @@ OPTIONS = (
     Option(name="--require", value="LAYER", help="Refuse to start without this layer.", repeats=True),
     Option(name="--without", value="LAYER", help="Switch this layer off.", repeats=True),
     Option(name="--keep-user", help="As root: run the agent as root without capabilities, not as a user of its own."),
+    Option(name="--allow-hard-links", help="Start although a hidden file has another name outside the hidden paths."),
     Option(name="--report", value="FILE", help="Write what was hidden, exposed and active as JSON."),
     Option(name="--quiet", help="Do not log what is hidden, exposed and active."),
 )
@@ -71,6 +72,7 @@ class Request(Record):
     require: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     keep_user: bool = False
+    allow_hard_links: bool = False
     report: str = ""
     quiet: bool = False
 
@@ -128,6 +130,8 @@ def policy_of(request: Request, environment: Mapping[str, str]) -> Policy:
         policy = policy.replace(wall=request.wall)
     if request.keep_user:
         policy = policy.replace(identity="keep")
+    if request.allow_hard_links:
+        policy = policy.replace(allow_hard_links=True)
     for layer in (*request.require, *request.without):
         _known("layer", layer, tuple(LAYERS))
     for layer in request.without:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from runner_e2e.sandbox.arguments import Request
-    from runner_e2e.sandbox.launcher import Report
+    from runner_e2e.sandbox.report import Report
 
 __all__ = ["REPORTS_VARIABLE", "execute", "failure_status"]
 

@@ -1,4 +1,4 @@
-"""How the processes of a launch and its launcher speak: a pipe of events, one line each, its fields separated by tabs."""
+"""How the processes of a launch and its launcher speak: events through a pipe, one line each, fields by tabs."""
 
 from __future__ import annotations
 

@@ -62,6 +62,7 @@ def _run(plan: Plan, streams: Streams, maps: Mapping[tuple[int, int], int], repo
     report.descriptor = own.events
     alone = bool(plan.namespaces & kernel.CLONE_NEWPID)
     if plan.namespaces & kernel.CLONE_NEWUSER:
+        kernel.set_dumpable(dumpable=True)  # else the maps belong to root
         inside.map_own_ids(plan.launcher_user, plan.launcher_group)
     if not alone:
         kernel.set_child_subreaper()
@@ -121,6 +122,8 @@ def _mount(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
     try:
         layer = "mounts"
         mounts.make_view(plan, maps)
+        if plan.user >= 0:
+            mounts.add_account(plan.user, plan.group, dict(plan.environment).get("HOME", "/"))
         if plan.namespaces & kernel.CLONE_NEWIPC:
             layer = "ipc"
             mounts.mount_memory_files()
@@ -142,6 +145,9 @@ def _tell_namespaces(plan: Plan, report: Reporter) -> None:
     ):
         if plan.namespaces & flag:
             report.layer(layer, "active")
+    if plan.namespaces and plan.need("startup-files") != "off":
+        why = "another user" if plan.user >= 0 else "read-only, in a home of its own"
+        report.layer("startup-files", "active", why)
 
 
 def _serve(agent: int, control: int, signals: int, *, alone: bool) -> int:

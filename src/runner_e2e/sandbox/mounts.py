@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ChangedError",
     "OwnershipError",
+    "add_account",
     "make_view",
     "mount_memory_files",
     "mount_processes",
+    "owners",
     "ownership_maps",
 ]
 
@@ -186,6 +188,54 @@ def _mount_over(kind: str, options: dict[str, str], attributes: int, path: str) 
         os.close(target)
 
 
+def add_account(user: int, group: int, home: str) -> None:
+    """Gives *user* and *group* a name inside: many programs stop when their user has none."""
+    try:
+        stage = os.open("/dev/shm", _PATH | os.O_DIRECTORY)  # noqa: S108 - a place to mount on, for a moment
+    except OSError:
+        return
+    name = "agent"
+    lines = {
+        "passwd": f"{name}:x:{user}:{group}:agent:{home}:/bin/sh\n",
+        "group": f"{name}:x:{group}:\n",
+    }
+    try:
+        tree = _attach_new("tmpfs", {"mode": "0755", "size": "8m"}, _INERT, stage)
+        try:
+            for kind, line in lines.items():
+                _replace_account_file(tree, kind, line, user if kind == "passwd" else group)
+        finally:
+            os.close(tree)
+            kernel.umount("/dev/shm", kernel.MNT_DETACH)  # noqa: S108
+    finally:
+        os.close(stage)
+
+
+def _replace_account_file(stage: int, kind: str, line: str, number: int) -> None:
+    try:
+        with open(f"/etc/{kind}", encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read()
+    except OSError:
+        return
+    entries = [entry.split(":") for entry in text.splitlines()]
+    if any(len(entry) > 2 and entry[2] == str(number) for entry in entries):
+        return
+    if any(entry[0] == "agent" for entry in entries):
+        line = line.replace("agent", f"agent{number}", 1)
+    made = os.open(kind, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=stage)
+    with open(made, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text if text.endswith("\n") else f"{text}\n")
+        file.write(line)
+    tree = kernel.clone_tree(f"/dev/shm/{kind}")  # noqa: S108
+    target = os.open(f"/etc/{kind}", _PATH)
+    try:
+        kernel.set_mount_attributes(tree, add=_INERT | kernel.MOUNT_ATTR_RDONLY)
+        kernel.move_mount(tree, target)
+    finally:
+        os.close(tree)
+        os.close(target)
+
+
 def mount_processes() -> None:
     """Lays a ``/proc`` of this pid namespace over the old one; processes that cannot be traced are not in it."""
     try:
@@ -206,14 +256,19 @@ def mount_memory_files() -> None:
             _mount_over(kind, options, _INERT if kind == "mqueue" else _PLAIN, path)
 
 
-def ownership_maps(plan: Plan) -> dict[tuple[int, int], int]:
-    """For each owner and group of files that the agent gets as its own, a user namespace that shows them so."""
+def owners(plan: Plan) -> tuple[tuple[int, int], ...]:
+    """Owner and group of everything that *plan* gives the agent as its own and that is not its own already."""
     if plan.user < 0:
-        return {}
-    owners = {(step.user, step.group) for step in plan.steps if step.role in {"expose", "own"}}
+        return ()
+    found = {(step.user, step.group) for step in plan.steps if step.role in {"expose", "own"}}
+    return tuple(sorted(found - {(plan.user, plan.group)}))
+
+
+def ownership_maps(plan: Plan, wanted: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """For each of *wanted* (owner and group) a user namespace that shows their files as the agent's."""
     maps: dict[tuple[int, int], int] = {}
     try:
-        for user, group in sorted(owners - {(plan.user, plan.group)}):
+        for user, group in wanted:
             maps[user, group] = _map(user=(user, plan.user), group=(group, plan.group))
     except BaseException:
         for descriptor in maps.values():

@@ -44,8 +44,9 @@ class Plan(Record):
 
     ``namespaces`` are flags of clone(2). ``user`` and ``group`` are those the agent gets, -1 to keep the launcher's.
     ``launcher_user`` and ``launcher_group`` are the launcher's; ``abi`` is the Landlock ABI of the kernel.
+    ``notes`` say what the view leaves open.
     ``layers`` maps a layer to "required", "best-available" or "off"; ``locked`` chooses the wall of locked mounts.
-    ``mode`` is "privileged", "user-namespace" or "bare".
+    ``mode`` is "privileged", "sudo" (privileged, for a launcher that is not), "user-namespace" or "bare".
     """
 
     mode: str
@@ -61,6 +62,7 @@ class Plan(Record):
     group: int = -1
     locked: bool = False
     abi: int = 0
+    notes: tuple[str, ...] = ()
 
     def need(self, layer: str) -> str:
         """How much *layer* matters to this launch."""
@@ -75,4 +77,6 @@ class Plan(Record):
         """A plan from what :meth:`to_document` made, also after a passage through JSON."""
         values = {name: tuple(map(tuple, document[name])) for name in ("environment", "layers")}
         steps = tuple(Step(**step) for step in document["steps"])
-        return cls(**{**document, **values, "argv": tuple(document["argv"]), "steps": steps})
+        return cls(
+            **{**document, **values, "argv": tuple(document["argv"]), "notes": tuple(document["notes"]), "steps": steps}
+        )

@@ -6,7 +6,8 @@ import os
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import deputies
-from runner_e2e.sandbox.facts import beneath, observe, same_or_beneath
+from runner_e2e.sandbox.aliases import HardLinks, count_hard_links, mount_aliases
+from runner_e2e.sandbox.facts import beneath, observe, read_mounts, same_or_beneath
 from runner_e2e.sandbox.plan import Plan, Step
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.refusals import refuse, usable
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.facts import PathFact
     from runner_e2e.sandbox.policy import Policy
 
-__all__ = ["AGENT_USER", "Host", "Survey", "agent_environment", "make_plan", "read_host", "survey"]
+__all__ = [
+    "AGENT_USER",
+    "Host",
+    "Survey",
+    "agent_environment",
+    "create_directories",
+    "make_plan",
+    "modes_of",
+    "read_host",
+    "survey",
+]
 
 # Between the ids that distributions give to people and those that they give to services.
 AGENT_USER = 61000
@@ -42,6 +53,28 @@ class Host(Record):
         """Whether the launcher may mount and change its user."""
         wanted = 1 << _CAP_SYS_ADMIN | 1 << _CAP_SETUID
         return self.capabilities & wanted == wanted
+
+
+def modes_of(host: Host) -> tuple[str, ...]:
+    """The ways to launch from such a host, strongest first."""
+    return ("privileged", "bare") if host.privileged else ("user-namespace", "sudo", "bare")
+
+
+def create_directories(paths: Sequence[str]) -> tuple[str, ...]:
+    """Makes the directories that a launch may not make itself because their parent is hidden from it."""
+    made = []
+    for path in paths:
+        if os.path.isdir(path):
+            continue
+        try:
+            os.makedirs(path, mode=0o755)
+        except OSError as error:
+            from runner_e2e.errors import LaunchError
+
+            why, fix = error.strerror or str(error), "make it yourself, or take it out of the policy"
+            raise LaunchError(f"{path} could not be created before the launch", why=why, fix=fix) from error
+        made.append(path)
+    return tuple(made)
 
 
 def read_host() -> Host:
@@ -100,9 +133,15 @@ def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], us
     )
     if not problems:
         problems += _inside_hidden(found)
+        problems += _aliased(found)
+    links = HardLinks(outside=(), unseen=()) if problems else count_hard_links(found.hidden, found.base)
+    if links.outside and not policy.allow_hard_links:
+        problems.append(_linked(links.outside))
     if problems:
         raise _refused(problems)
-    return found
+    limits = [f"hard links into {path} were not all looked for: it holds too many files" for path in links.unseen]
+    limits += [f"{path} has another name outside the hidden paths (hard link)" for path in links.outside[:10]]
+    return found.replace(limits=tuple(limits))
 
 
 def _refusal(role: str, fact: PathFact) -> Problem:
@@ -127,6 +166,30 @@ def _inside_hidden(found: Survey) -> list[Problem]:
     return problems
 
 
+def _aliased(found: Survey) -> list[Problem]:
+    from runner_e2e.errors import Problem
+
+    return [
+        Problem(
+            what=f"hidden path {alias.path} is refused",
+            why=f"it can also be reached as {alias.alias}, through {alias.how}",
+            fix=f"hide {alias.alias} as well, or unmount it",
+        )
+        for alias in mount_aliases(found.hidden, read_mounts(), found.base)
+    ]
+
+
+def _linked(paths: Sequence[str]) -> Problem:
+    from runner_e2e.errors import Problem
+
+    more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
+    return Problem(
+        what=f"hidden path {paths[0]}{more} is refused",
+        why="the file has another name outside the hidden paths: a hard link",
+        fix="remove or hide the other name, or accept it with allow_hard_links (--allow-hard-links)",
+    )
+
+
 def _refused(problems: Sequence[Problem]) -> LaunchError:
     from runner_e2e.errors import LaunchError
 
@@ -149,9 +212,11 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
     """The plan of a launch in *mode* (privileged, user-namespace, bare) that does not use the layers *without*."""
     left_out = {*without, *(layer for layer in policy.layers if policy.need(layer) == "off")}
     agent = -1
-    if mode == "privileged" and "identity" not in left_out and policy.identity == "agent":
+    if mode in {"privileged", "sudo"} and "identity" not in left_out and policy.identity == "agent":
         agent = policy.user or AGENT_USER
-    steps = found.base if mode == "bare" else _whole_view(found, policy, host, agent, "startup-files" not in left_out)
+    steps, notes = found.base, tuple[str, ...]()
+    if mode != "bare":
+        steps, notes = _whole_view(found, agent, startup="startup-files" not in left_out)
     return Plan(
         mode=mode,
         steps=steps,
@@ -160,12 +225,13 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         directory=found.directory,
         namespaces=0 if mode == "bare" else _namespaces(mode, left_out),
         layers=tuple((layer, "off" if layer in left_out else policy.need(layer)) for layer in policy.layers),
-        launcher_user=host.user,
-        launcher_group=host.group,
+        launcher_user=0 if mode == "sudo" else host.user,
+        launcher_group=0 if mode == "sudo" else host.group,
         user=agent,
         group=agent,
         locked=policy.wall == "locked-mounts",
         abi=host.abi,
+        notes=notes,
     )
 
 
@@ -197,9 +263,12 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
 
 
-def _whole_view(found: Survey, policy: Policy, host: Host, agent: int, startup: bool) -> tuple[Step, ...]:
-    """Covers and exposures, and around them what keeps the agent working and the harness's own files as they are."""
-    steps = list(found.base)
+def _whole_view(found: Survey, agent: int, *, startup: bool) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+    """Covers and exposures, and around them what keeps the agent working and the harness's own files as they are.
+
+    Also returns what that leaves open.
+    """
+    steps, notes = list(found.base), []
     own = [*found.workspace, *filter(None, [found.own_home])]
     if not own and _may_be_workspace(found.directory, found.home):
         own = [observe(found.directory)]
@@ -208,17 +277,23 @@ def _whole_view(found: Survey, policy: Policy, host: Host, agent: int, startup: 
     steps += [step_of(fact, "lock") for fact in found.read_only]
     if startup:
         steps += _startup_locks(found, own, agent)
-        if found.own_home is None and found.home and not any(same_or_beneath(found.home, fact.real) for fact in own):
+        if any(same_or_beneath(found.home, fact.real) for fact in own) and found.own_home is None:
+            notes.append(f"startup files that are missing can be made in {found.home}, which is in the workspace")
+        elif found.home:
             steps += _private_home(found.home, steps, same_user=agent < 0)
     if agent >= 0:
-        needed = [step.path for step in steps if step.role in {"expose", "own"}] + [found.directory]
-        entries = [entry for path in {a for path in needed for a in ancestors(path)} if (entry := _entry(path))]
-        closed = barriers(needed, entries, user=agent, group=agent)
-        homes = {step.path for step in steps if step.role == "home"}
-        steps += [step_of(observe(path), "hide") for path in closed if path not in homes]
-        steps += _carried(found.directory, closed, steps)
-    del policy, host
-    return order(steps)
+        steps += _passages(found, steps, agent)
+    return order(steps), tuple(notes)
+
+
+def _passages(found: Survey, steps: Sequence[Step], agent: int) -> list[Step]:
+    """Covers over the directories that the agent's user may not pass on the way to what it needs."""
+    needed = [step.path for step in steps if step.role in {"expose", "own"}] + [found.directory]
+    entries = [entry for path in {a for path in needed for a in ancestors(path)} if (entry := _entry(path))]
+    homes = {step.path for step in steps if step.role == "home"}
+    closed = [path for path in barriers(needed, entries, user=agent, group=agent) if path not in homes]
+    made = [step_of(observe(path), "hide") for path in closed]
+    return made + _carried(found.directory, closed, steps)
 
 
 def _carried(directory: str, closed: Sequence[str], steps: Sequence[Step]) -> list[Step]:

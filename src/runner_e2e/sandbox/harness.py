@@ -1,0 +1,286 @@
+"""Launches for a harness: quick, from any thread, several at once, through one small prepared process."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+from runner_e2e import kernel
+from runner_e2e.errors import LaunchError
+from runner_e2e.sandbox import service
+from runner_e2e.sandbox.events import Streams, parse
+from runner_e2e.sandbox.planning import create_directories, make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
+from runner_e2e.sandbox.record import Record
+from runner_e2e.sandbox.streams import refuse_reopening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+    from runner_e2e.sandbox.planning import Survey
+    from runner_e2e.sandbox.policy import Policy
+    from runner_e2e.sandbox.report import Outcome, Report
+
+__all__ = ["Launch", "Launcher", "Prepared", "through_sudo"]
+
+_SIGTERM: Final = 15
+_SIGKILL: Final = 9
+_BLOCK: Final = 1 << 16
+
+
+class Prepared(Record):
+    """A policy that was looked at and not refused: what many launches of the same agent share.
+
+    Each launch still compares every path with what was found here and stops when one was replaced.
+    """
+
+    policy: Policy
+    found: Survey
+    environment: Mapping[str, str]
+    created: tuple[str, ...]
+
+
+class Launch:
+    """A command that runs in the sandbox. Closing it ends the command and everything it started."""
+
+    def __init__(self, progress: Progress, events: int, control: int) -> None:
+        self._progress = progress
+        self._events = events
+        self._control = control
+        self._rest = b""
+
+    @property
+    def report(self) -> Report:
+        """What protects it."""
+        return self._progress.report()
+
+    def wait(self, timeout: float | None = None) -> Outcome:
+        """Waits for the end; raises :class:`TimeoutError` after *timeout* seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self._events >= 0:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self._listen(left):
+                raise TimeoutError(f"the command still runs after {timeout} seconds")
+        return self._progress.outcome()
+
+    def send_signal(self, signal: int, *, group: bool = False) -> None:
+        """Sends *signal* to the command, or to its whole process group; nothing once it has ended."""
+        if self._control >= 0:
+            try:
+                os.write(self._control, bytes([signal, int(group)]))
+            except BrokenPipeError:
+                return
+
+    def terminate(self, grace: float = 5.0) -> Outcome:
+        """Asks the command to end, and kills it after *grace* seconds."""
+        self.send_signal(_SIGTERM)
+        try:
+            return self.wait(grace)
+        except TimeoutError:
+            self.send_signal(_SIGKILL)
+            return self.wait()
+
+    def close(self) -> None:
+        """Ends the command and everything it started, if it still runs."""
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
+        while self._events >= 0:
+            self._listen(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _listen(self, timeout: float | None) -> bool:
+        """Takes what there is to hear; False when nothing came in *timeout* seconds."""
+        ready, _, _ = select.select([self._events], [], [], timeout)
+        if not ready:
+            return False
+        block = os.read(self._events, _BLOCK)
+        *lines, self._rest = (self._rest + block).split(b"\n")
+        for line in lines:
+            self._progress.hear(parse(line))
+        if not block:
+            os.close(self._events)
+            self._events = -1
+            if self._control >= 0:
+                os.close(self._control)
+                self._control = -1
+        return True
+
+    def _until_started(self) -> None:
+        while self._events >= 0 and not self._progress.started:
+            self._listen(None)
+
+
+class Launcher:
+    """Starts commands in the sandbox from a process with threads, memory and other children of its own.
+
+    One small process is started at once and forks every launch. It ends with this object (or this process).
+    """
+
+    def __init__(self, *, python: str = sys.executable) -> None:
+        self._host = read_host()
+        self._services: dict[bool, _Service] = {}
+        self._python = python
+        self._lock = threading.Lock()
+        self._service(sudo=False)
+
+    def prepare(
+        self,
+        policy: Policy,
+        *,
+        directory: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Prepared:
+        """Looks at the paths of *policy* once, for many launches; raises :class:`LaunchError` to refuse it."""
+        require_landlock(policy, self._host)
+        variables = dict(os.environ if environment is None else environment)
+        created = create_directories(policy.create)
+        found = survey(policy, directory=directory or os.getcwd(), environment=variables, user=self._host.user)
+        return Prepared(policy=policy, found=found, environment=variables, created=created)
+
+    def start(self, prepared: Prepared, argv: Sequence[str], *, stdin: int, stdout: int, stderr: int) -> Launch:
+        """Starts *argv*; returns once it runs. The three descriptors stay the caller's, who may close them then.
+
+        Raises :class:`LaunchError` (125), :class:`CommandNotExecutableError` (126) or :class:`CommandNotFoundError`
+        (127).
+        """
+        ways = Ways(prepared.policy, modes_of(self._host))
+        while True:
+            without = ways.reasons()
+            plan = make_plan(
+                prepared.found,
+                prepared.policy,
+                argv,
+                host=self._host,
+                mode=ways.mode,
+                without=without,
+                environment=prepared.environment,
+            )
+            refuse_reopening((stdin, stdout, stderr), plan.steps)
+            progress = Progress(plan, prepared.found, created=prepared.created, without=without)
+            launch = self._attempt(progress, stdin, stdout, stderr)
+            if launch is not None:
+                return launch
+            ways.refuse(*(progress.refused or ("mounts", "")))
+
+    def close(self) -> None:
+        """Ends the prepared process, and with it every launch that still runs."""
+        for one in self._services.values():
+            one.close()
+        self._services.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _service(self, *, sudo: bool) -> _Service:
+        with self._lock:
+            if sudo not in self._services:
+                self._services[sudo] = _Service(self._python, sudo=sudo)
+            return self._services[sudo]
+
+    def _attempt(self, progress: Progress, stdin: int, stdout: int, stderr: int) -> Launch | None:
+        try:
+            one = self._service(sudo=progress.plan.mode == "sudo")
+        except _SudoRefusedError as error:
+            progress.refused = ("mounts", str(error))
+            return None
+        events_read, events_write = os.pipe2(os.O_CLOEXEC)
+        control_read, control_write = os.pipe2(os.O_CLOEXEC)
+        launch = Launch(progress, events_read, control_write)
+        try:
+            streams = Streams(stdin=stdin, stdout=stdout, stderr=stderr, events=events_write, control=control_read)
+            one.send(progress, streams)
+        finally:
+            os.close(events_write)
+            os.close(control_read)
+        launch._until_started()  # noqa: SLF001 - the two classes of this file are one
+        if progress.started:
+            return launch
+        launch.close()
+        if progress.refused is None:
+            progress.outcome()
+        return None
+
+
+class _SudoRefusedError(Exception):
+    """There is no sudo that asks for no password."""
+
+
+class _Service:
+    """The other end of :func:`service.serve`."""
+
+    def __init__(self, python: str, *, sudo: bool) -> None:
+        self.lock = threading.Lock()
+        self.socket, theirs = socket.socketpair()
+        words = [*_sudo(), *service.command(python)] if sudo else service.command(python)
+        nothing = subprocess.DEVNULL
+        with theirs:
+            environment: dict[str, str] | None = None if sudo else {}
+            self.process = subprocess.Popen(
+                words, stdin=theirs.fileno(), stdout=nothing, stderr=nothing, cwd="/", env=environment
+            )
+        if self.socket.recv(len(service.HELLO), socket.MSG_WAITALL) != service.HELLO:
+            self.close()
+            if sudo:
+                raise _SudoRefusedError("sudo asks for a password or is not allowed")
+            raise LaunchError(
+                "the process that starts launches ended at once",
+                why=f"{python} could not run it (status {self.process.returncode})",
+                fix="check that this Python starts with -I -S",
+            )
+
+    def send(self, progress: Progress, streams: Streams) -> None:
+        """Sends one request."""
+        try:
+            with self.lock:
+                service.request(self.socket, progress.plan, streams)
+        except OSError as error:
+            raise LaunchError(
+                "the process that starts launches is gone", why=str(error), fix="make a new Launcher"
+            ) from error
+
+    def close(self) -> None:
+        """Ends it and waits for its end."""
+        self.socket.close()
+        self.process.wait()
+
+
+def _sudo() -> list[str]:
+    path = shutil.which("sudo")
+    if path is None:
+        raise _SudoRefusedError("there is no sudo")
+    return [path, "-n", "--"]
+
+
+def through_sudo(progress: Progress, streams: Streams, mask: bytes) -> Callable[[], object] | None:
+    """Starts a launch of the command line through a service of its own; None when there is no way to root."""
+    kernel.unblock_signals(mask)
+    try:
+        one = _Service(sys.executable, sudo=True)
+    except _SudoRefusedError as error:
+        progress.refused = ("mounts", str(error))
+        return None
+    finally:
+        kernel.block_signals()
+    one.send(progress, streams)
+    return one.close
