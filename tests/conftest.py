@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -18,6 +19,10 @@ for _name in [name for name in os.environ if name.startswith(("GITHUB_", "RUNNER
 os.environ.pop("CI", None)
 os.environ.pop("FORCE_COLOR", None)
 os.environ["NO_COLOR"] = "1"
+
+# A busy machine is no failure, and no example is kept from one run for the next.
+settings.register_profile("tests", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -257,6 +257,8 @@ def _summary(catalog: Catalog, selected: Sequence[Cell]) -> str:
     totals = _totals(catalog, selected)
     suites = count(len({cell.suite for cell in selected}), "suite")
     cost = f"expected cost ${totals['expected_cost_usd']:.2f}"
+    if not any(cell.billable for cell in selected):
+        cost = "free"
     if unknown := int(totals["cells_of_unknown_cost"]):
         cost += f" and the unknown cost of {count(unknown, 'cell')}"
     if catalog.retries and totals["expected_cost_usd"]:
