@@ -6,10 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.values import Value
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runner_e2e.lint.values import Origin, Script, Text, Value
+    from runner_e2e.lint.values import Origin, Script, Text
 
 __all__ = ["PLACEHOLDER", "ShellSyntaxError", "Source"]
 
@@ -94,8 +96,6 @@ class Source:
     @staticmethod
     def of_text(text: Text, origin: Origin, start: int, end: int) -> Source:
         """The program in the text of an ``eval``, ``-c`` or file; every character stands at ``[start, end)``."""
-        from runner_e2e.lint.values import Value  # noqa: PLC0415
-
         inserted: list[Value] = []
         spliced = _spliced(Value((text,)), inserted)
         return Source(origin, spliced, tuple(inserted), [start] * len(spliced), [end] * len(spliced))
@@ -113,6 +113,6 @@ def _spliced(value: Value, inserted: list[Value]) -> str:
         if isinstance(piece, str):
             pieces.append(PLACEHOLDER.sub("\ufffd", piece))
         elif len(inserted) <= _LAST - _FIRST:
-            inserted.append(type(value)(((piece,),)))
+            inserted.append(Value(((piece,),)))
             pieces.append(chr(_FIRST + len(inserted) - 1))
     return "".join(pieces)

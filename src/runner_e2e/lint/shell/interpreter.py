@@ -1,0 +1,621 @@
+"""The abstract interpreter: control flow. Simple commands, builtins and programs have modules of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from runner_e2e.lint.shell import commands
+from runner_e2e.lint.shell.conditions import conditional, refine_test, split, test_fields
+from runner_e2e.lint.shell.expansion import expand_pattern, expand_value, expand_words
+from runner_e2e.lint.shell.ir import (
+    AndOr,
+    ArithmeticCommand,
+    ArithmeticFor,
+    Background,
+    Case,
+    Command,
+    Conditional,
+    Coprocess,
+    For,
+    FunctionDefinition,
+    Group,
+    If,
+    Loop,
+    Pipeline,
+    Redirected,
+    Select,
+    Sequence,
+    Simple,
+    Subshell,
+    Word,
+)
+from runner_e2e.lint.shell.parameters import assign_scalar, calculate
+from runner_e2e.lint.shell.parser import parse
+from runner_e2e.lint.shell.patterns import matches
+from runner_e2e.lint.shell.source import Source
+from runner_e2e.lint.shell.state import NULL, Channel, Field, Function, Items, State, Variable
+from runner_e2e.lint.values import EMPTY, Confidence, Value, join
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from runner_e2e.lint.shell.ir import Redirection
+
+__all__ = ["Interpreter"]
+
+_MAX_CALLS = 24
+_MAX_ROUNDS = 200
+"""Rounds of a loop whose condition is decided each time, before it is taken as one of unknown length."""
+
+
+class Interpreter(commands.Commands):
+    """Runs commands on states."""
+
+    def execute(self, command: Command, state: State) -> None:
+        if state.dead:
+            return
+        self.tick()
+        self._handlers[type(command)](self, command, state)
+
+    # --- lists
+
+    def _sequence(self, command: Sequence, state: State) -> None:
+        for one in command.commands:
+            if state.dead:
+                return
+            self.execute(one, state)
+
+    def _group(self, command: Group, state: State) -> None:
+        self._sequence(command.body, state)
+
+    def _and_or(self, command: AndOr, state: State) -> None:
+        self.conditions += 1
+        yes, no = self.branch(command.left, state)
+        self.conditions -= 1
+        going, stopped = (yes, no) if command.operator == "&&" else (no, yes)
+        self.execute(command.right, going)
+        state.become(stopped.joined(going) if not (stopped.dead and going.dead) else going)
+
+    def branch(self, command: Command, state: State) -> tuple[State, State]:
+        if state.dead:
+            return state, state.copy()
+        if isinstance(command, Sequence) and command.commands:
+            for one in command.commands[:-1]:
+                self.execute(one, state)
+            return self.branch(command.commands[-1], state)
+        if isinstance(command, AndOr):
+            return self._branch_and_or(command, state)
+        if isinstance(command, Pipeline) and len(command.commands) == 1 and command.negated:
+            yes, no = self.branch(command.commands[0], state)
+            yes.status, no.status = 1, 0
+            return no, yes
+        if isinstance(command, Group):
+            return self.branch(command.body, state)
+        if isinstance(command, Conditional):
+            self.tick()
+            return conditional(self, state, command.test)
+        if isinstance(command, Simple) and (answered := self._branch_test(command, state)):
+            return answered
+        self.execute(command, state)
+        return self._by_status(state)
+
+    def _by_status(self, state: State) -> tuple[State, State]:
+        other = state.copy()
+        if state.status is None:
+            state.status, other.status = 0, 1
+        elif state.status == 0:
+            other.dead = True
+        else:
+            state.dead = True
+        return state, other
+
+    def _branch_and_or(self, command: AndOr, state: State) -> tuple[State, State]:
+        self.conditions += 1
+        yes, no = self.branch(command.left, state)
+        self.conditions -= 1
+        if command.operator == "&&":
+            right_yes, right_no = self.branch(command.right, yes)
+            return right_yes, no.joined(right_no)
+        right_yes, right_no = self.branch(command.right, no)
+        return yes.joined(right_yes), right_no
+
+    def _branch_test(self, command: Simple, state: State) -> tuple[State, State] | None:
+        """``[`` and ``test`` as a condition: the verdict also tells what a variable holds."""
+        if not command.words or command.assignments or command.redirections:
+            return None
+        name = command.words[0].static
+        if name not in ("[", "test") or name in state.functions or name in state.disabled:
+            return None
+        self.tick()
+        words = command.words[1:-1] if name == "[" else command.words[1:]
+        fields = expand_words(self, state, command.words)
+        arguments = fields[1:-1] if name == "[" else fields[1:]
+        self.trace_expansion(fields, state, command)
+        state.last_argument = fields[-1].value
+        return split(state, test_fields(self, state, arguments), refine_test(state, words))
+
+    def _conditional(self, command: Conditional, state: State) -> None:
+        yes, no = conditional(self, state, command.test)
+        state.become(yes.joined(no) if not (yes.dead and no.dead) else yes)
+        self.after(state)
+
+    def _arithmetic(self, command: ArithmeticCommand, state: State) -> None:
+        number = calculate(self, state, expand_value(self, state, command.expression))
+        state.status = None if number is None else int(number == 0)
+        self.after(state)
+
+    def _if(self, command: If, state: State) -> None:
+        ends: list[State] = []
+        whole = state
+        for condition, body in command.branches:
+            self.conditions += 1
+            yes, no = self.branch(condition, state)
+            self.conditions -= 1
+            self.execute(body, yes)
+            ends.append(yes)
+            state = no
+            if state.dead:
+                break
+        else:
+            if command.otherwise is not None:
+                self.execute(command.otherwise, state)
+            else:
+                state.status = 0
+            ends.append(state)
+        self.settle(whole, ends)
+
+    # --- pipes and subshells
+
+    def _pipeline(self, command: Pipeline, state: State) -> None:
+        if len(command.commands) == 1:
+            self.conditions += 1
+            self.execute(command.commands[0], state)
+            self.conditions -= 1
+            if not state.dead and state.status is not None:
+                state.status = int(state.status == 0)
+            return
+        channel = state.descriptors.get(0, NULL)
+        last = len(command.commands) - 1
+        statuses: list[int | None] = []
+        for index, one in enumerate(command.commands):
+            descriptors: dict[int, Channel] = {0: channel}
+            if index < last:
+                buffer = self.fresh()
+                state.files[buffer] = EMPTY
+                descriptors[1] = Channel("file", buffer)
+                if command.merged[index]:
+                    descriptors[2] = descriptors[1]
+                channel = Channel("stream", buffer)
+            if index == last and "lastpipe" in state.options:
+                outer = dict(state.descriptors)
+                state.descriptors[0] = descriptors[0]
+                self.execute(one, state)
+                state.descriptors = outer
+            else:
+                self.conditions += command.negated
+                self.subshell(one, state, descriptors)
+                self.conditions -= command.negated
+            statuses.append(state.status)
+        if "pipefail" in state.options and statuses[-1] == 0:
+            failed = [status for status in statuses if status]
+            state.status = failed[-1] if failed else (None if None in statuses else 0)
+        if command.negated:
+            state.status = None if state.status is None else int(state.status == 0)
+        else:
+            self.after(state)
+
+    def subshell(self, body: Command, state: State, descriptors: Mapping[int, Channel] | None = None) -> None:
+        inner = state.copy()
+        inner.traps = {name: trap for name, trap in state.traps.items() if trap == EMPTY}
+        if descriptors:
+            inner.descriptors.update(descriptors)
+        ends = self.enclosed(body, inner)
+        if ends is None:
+            state.status = None
+            return
+        state.files, state.command_files, state.status = ends.files, ends.command_files, ends.status
+
+    def enclosed(self, body: Command, inner: State) -> State | None:
+        """Runs *body* as a shell of its own; the state at its end, whichever way it ends."""
+        saved = self.exits, self.loops, self.returns, self.suspects
+        self.exits, self.loops, self.returns, self.suspects = [], [], [], []
+        self.depth += 1
+        if self.depth > _MAX_CALLS * 2:
+            self.give_up(body.start, body.end, "nested too deeply to follow")
+        else:
+            self.execute(body, inner)
+        self.run_exit_trap(inner)
+        self.depth -= 1
+        ends = [one for one in (inner, *self.exits) if not one.dead]
+        self.exits, self.loops, self.returns, self.suspects = saved
+        return _join_states(ends)
+
+    def run_exit_trap(self, state: State) -> None:
+        """Runs the EXIT trap where the shell ends: normally, by ``exit``, or by an error."""
+        exits, self.exits = self.exits, []
+        for end in [state, *exits]:
+            trap = end.traps.pop("EXIT", None) if not end.dead else None
+            if trap is not None and trap != EMPTY:
+                self.run_trap(trap, end)
+        suspects, self.suspects = self.suspects, []
+        for suspect in suspects[-8:]:
+            trap = suspect.traps.pop("EXIT", None)
+            if trap is not None and trap != EMPTY:
+                self.run_trap(trap, _weakened(suspect))
+        self.exits = [*exits, *self.exits]
+
+    def run_trap(self, trap: Value, state: State) -> None:
+        """Runs the commands of a trap."""
+        at = self.trap_sites.get(trap)
+        if at is not None:
+            self.run_text(trap, state, at, (at.start, at.end))
+
+    def _background(self, command: Background, state: State) -> None:
+        self.subshell(command.body, state)
+        state.status = 0
+
+    def _subshell(self, command: Subshell, state: State) -> None:
+        self.subshell(command.body, state)
+        self.after(state)
+
+    def _coprocess(self, command: Coprocess, state: State) -> None:
+        into, out = self.fresh(), self.fresh()
+        state.files[into] = state.files[out] = EMPTY
+        self.subshell(command.body, state, {0: Channel("stream", into), 1: Channel("file", out)})
+        numbers = (60 + self.fresh(), 60 + self.fresh())
+        state.descriptors[numbers[0]] = Channel("stream", out)
+        state.descriptors[numbers[1]] = Channel("file", into)
+        items = Items(tuple((str(index), Value.literal(str(number))) for index, number in enumerate(numbers)))
+        state.assign(command.name, Variable(items=items))
+        # What is written later reaches the commands as well: they are run again when the shell ends.
+        self.coprocesses.append((command.body, into, out))
+        state.status = 0
+
+    def capture(self, body: Sequence, state: State) -> Value:
+        buffer = self.fresh()
+        state.files[buffer] = EMPTY
+        if file := _file_substitution(body):
+            inner = state.copy()
+            self.redirect((file,), inner)
+            channel = inner.descriptors.get(0, NULL)
+            state.files, state.status = inner.files, 0
+            return inner.files.get(channel.key, EMPTY) if channel.kind == "stream" else EMPTY
+        self.subshell(body, state, {1: Channel("file", buffer)})
+        return state.files.pop(buffer, EMPTY)
+
+    # --- loops
+
+    def _loop(self, command: Loop, state: State) -> None:
+        def condition(now: State) -> tuple[State, State]:
+            self.conditions += 1
+            yes, no = self.branch(command.condition, now)
+            self.conditions -= 1
+            return (no, yes) if command.until else (yes, no)
+
+        self._repeat(condition, lambda now: self.execute(command.body, now), state)
+
+    def _arithmetic_for(self, command: ArithmeticFor, state: State) -> None:
+        def number(word: Word, now: State) -> int | None:
+            return calculate(self, now, expand_value(self, now, word)) if word.parts else 1
+
+        def condition(now: State) -> tuple[State, State]:
+            result = number(command.condition, now)
+            return split(now, None if result is None else result != 0, None)
+
+        def body(now: State) -> None:
+            self.execute(command.body, now)
+
+        number(command.first, state)
+        self._repeat(condition, body, state, after=lambda now: number(command.step, now))
+
+    def _repeat(
+        self,
+        condition: Callable[[State], tuple[State, State]],
+        body: Callable[[State], None],
+        state: State,
+        after: Callable[[State], object] | None = None,
+    ) -> None:
+        """A loop: exactly as long as its condition is decided, then to a fixed point."""
+        left: list[State] = []
+        now = state.copy()
+        for _ in range(_MAX_ROUNDS):
+            undecided = now.copy()
+            going, stopped = condition(now)
+            if not going.dead and not stopped.dead:
+                now = undecided
+                self._fixed_point(condition, body, now, left, after)
+                break
+            if going.dead:
+                stopped.status = 0
+                left.append(stopped)
+                break
+            now = self._round(going, body, left, after)
+            if now.dead:
+                break
+        else:
+            self._fixed_point(condition, body, now, left, after)
+        ended = _join_states(left)
+        if ended is None:
+            state.dead = True
+        else:
+            state.become(ended)
+
+    def _round(
+        self,
+        state: State,
+        body: Callable[[State], None],
+        left: list[State],
+        after: Callable[[State], object] | None,
+    ) -> State:
+        """One pass through the body; states that leave the loop go to *left*."""
+        breaks: list[State] = []
+        continues: list[State] = []
+        self.loops.append((breaks, continues))
+        body(state)
+        self.loops.pop()
+        left.extend(breaks)
+        ended = _join_states([state, *continues])
+        if ended is None:
+            state.dead = True
+            return state
+        if after is not None:
+            after(ended)
+        return ended
+
+    def _fixed_point(
+        self,
+        condition: Callable[[State], tuple[State, State]],
+        body: Callable[[State], None],
+        state: State,
+        left: list[State],
+        after: Callable[[State], object] | None,
+    ) -> None:
+        entry = state
+        for number in range(12):
+            now = entry.copy()
+            going, stopped = condition(now)
+            leaving = [stopped] if not stopped.dead else []
+            if not going.dead:
+                ended = self._round(going, body, leaving, after)
+                following = (entry.joined(ended) if number < 2 else entry.widened(ended)) if not ended.dead else entry
+            else:
+                following = entry
+            if number > 0 and _same(following, entry):
+                break
+            entry = following
+        for one in leaving:
+            one.status = 0 if one is stopped else one.status
+        left.extend(leaving)
+
+    def _for(self, command: For, state: State) -> None:
+        fields = state.positional if command.words is None else expand_words(self, state, command.words)
+        left: list[State] = []
+        now = state
+        for one in fields:
+            if now.dead:
+                break
+            if one.kind == "list" or (one.kind == "split" and len(fields) == 1 and not one.value.taints):
+                now = self._any_number(command, one, now, left)
+                continue
+            now = self._one_round(command, one.value, now, left)
+        ended = _join_states([now, *left])
+        if ended is None:
+            state.dead = True
+        else:
+            if not fields:
+                ended.status = 0
+            state.become(ended)
+
+    def _one_round(self, command: For | Select, value: Value, state: State, left: list[State]) -> State:
+        moved = self.step(value, command.start, command.start + 3, f"loop variable {command.name}")
+        assign_scalar(state, command.name, moved)
+        return self._round(state, lambda now: self.execute(command.body, now), left, None)
+
+    def _any_number(self, command: For | Select, field: Field, state: State, left: list[State]) -> State:
+        """Rounds over a list of unknown length."""
+        entry = state
+        for number in range(12):
+            ended = self._one_round(command, field.value, entry.copy(), left)
+            if ended.dead:
+                return entry
+            following = entry.joined(ended) if number < 2 else entry.widened(ended)
+            if _same(following, entry):
+                return following
+            entry = following
+        return entry
+
+    def _select(self, command: Select, state: State) -> None:
+        fields = state.positional if command.words is None else expand_words(self, state, command.words)
+        value = join(one.value for one in fields)
+        left: list[State] = []
+        after = self._any_number(command, Field(value, "list"), state.copy(), left)
+        state.become(_join_states([state.copy(), after, *left]) or state)
+
+    # --- case, functions
+
+    def _case(self, command: Case, state: State) -> None:
+        word = expand_value(self, state, command.word)
+        ends: list[State] = []
+        falling: State | None = None
+        remaining = state.copy()
+        for item in command.items:
+            answers = [matches(word, expand_pattern(self, remaining, pattern)) for pattern in item.patterns]
+            entered: State | None = falling
+            falling = None
+            if any(answer is not False for answer in answers) and not remaining.dead:
+                entered = remaining.copy() if entered is None else entered.joined(remaining)
+                if any(answer is True for answer in answers) and item.terminator != ";;&":
+                    remaining.dead = True
+            if entered is None:
+                continue
+            self.execute(item.body, entered)
+            if item.terminator == ";&":
+                falling = entered
+            elif item.terminator == ";;&" and not entered.dead:
+                remaining = entered.copy() if remaining.dead else remaining.joined(entered)
+            else:
+                ends.append(entered)
+        if falling is not None:
+            ends.append(falling)
+        if not remaining.dead:
+            remaining.status = 0 if not ends else remaining.status
+            ends.append(remaining)
+        self.settle(state, ends)
+
+    def _define(self, command: FunctionDefinition, state: State) -> None:
+        state.functions[command.name] = (Function(command.body, self.source),)
+        state.status = 0
+
+    def call_function(self, name: str, fields: tuple[Field, ...], state: State, at: Command) -> None:
+        """Runs the functions that *name* may mean."""
+        ends: list[State] = []
+        if self.calls.count(name) >= 6 or len(self.calls) >= _MAX_CALLS:
+            self._cut_recursion(name, fields, state, at)
+            return
+        for function in state.functions[name]:
+            inner = state.copy()
+            inner.positional = tuple(
+                replace(one, value=self.step(one.value, one.start, one.end, f"argument of {name}")) for one in fields[1:]
+            )
+            inner.frames.append({})
+            returns: list[State] = []
+            saved = self.source, self.loops, self.returns
+            self.source, self.loops, self.returns = function.source, [], returns
+            self.calls.append(name)
+            try:
+                self.execute(function.body, inner)
+            finally:
+                self.calls.pop()
+                self.source, self.loops, self.returns = saved
+            ended = _join_states([inner, *returns])
+            if ended is not None:
+                ended.frames = ended.frames[: len(state.frames)]
+                ended.positional = state.positional
+                ends.append(ended)
+        self.settle(state, ends)
+
+    def _cut_recursion(self, name: str, fields: tuple[Field, ...], state: State, at: Command) -> None:
+        """A recursion that is not followed further: every variable may have got what it was given."""
+        taints = [taint for one in fields for taint in one.value.taints]
+        state.status = None
+        if not taints:
+            return
+        self.give_up(at.start, at.end, f"the recursion of {name} is not followed to its end")
+        carried = Value.of(taints).weakened(Confidence.LOW)
+        for frame in state.frames:
+            for variable_name, variable in frame.items():
+                if variable.items is None and not variable.exported:
+                    frame[variable_name] = replace(variable, value=variable.value | carried)
+
+    # --- compound with redirections
+
+    def _redirected(self, command: Redirected, state: State) -> None:
+        outer = dict(state.descriptors)
+        readers, self.readers = self.readers, []
+        self.redirect(command.redirections, state)
+        self.execute(command.body, state)
+        if not state.dead:
+            state.descriptors = outer
+            self.finish(state)
+        self.readers = readers
+
+    # --- program text
+
+    def run_source(self, source: Source, state: State, at: tuple[int, int]) -> None:
+        """Parses and runs *source* in this shell."""
+        program, error = parse(source, bash=self.bash)
+        saved, self.source = self.source, source
+        self.depth += 1
+        try:
+            if self.depth > _MAX_CALLS * 2:
+                self.give_up(*at, "nested too deeply to follow")
+            else:
+                self.execute(program, state)
+        finally:
+            self.depth -= 1
+            if error is not None:
+                start = source.start(error.offset)
+                self.give_up(start, max(source.end(error.offset), start), error.message)
+            self.source = saved
+
+    def process(self, source: Source, inner: State, span: tuple[int, int]) -> State | None:
+        program, error = parse(source, bash=self.bash)
+        saved, self.source = self.source, source
+        readers, self.readers = self.readers, []
+        try:
+            return self.enclosed(program, inner)
+        finally:
+            self.readers = readers
+            if error is not None:
+                start = source.start(error.offset)
+                self.give_up(start, max(source.end(error.offset), start), error.message)
+            self.source = saved
+
+    def run_text(self, text: Value, state: State, at: Command, span: tuple[int, int]) -> None:
+        ends: list[State] = []
+        for one in text.texts:
+            inner = state.copy()
+            self.run_source(self.source_of(one, span), inner, span)
+            ends.append(inner)
+        self.settle(state, ends)
+
+    _handlers: Mapping[type, Callable[..., None]] = {
+        Sequence: _sequence,
+        Group: _group,
+        AndOr: _and_or,
+        Conditional: _conditional,
+        ArithmeticCommand: _arithmetic,
+        If: _if,
+        Pipeline: _pipeline,
+        Background: _background,
+        Subshell: _subshell,
+        Coprocess: _coprocess,
+        Loop: _loop,
+        ArithmeticFor: _arithmetic_for,
+        For: _for,
+        Select: _select,
+        Case: _case,
+        FunctionDefinition: _define,
+        Redirected: _redirected,
+        Simple: commands.Commands.simple,
+    }
+
+
+def _join_states(ends: list[State]) -> State | None:
+    joined: State | None = None
+    for one in ends:
+        if not one.dead:
+            joined = one if joined is None else joined.joined(one)
+    return joined
+
+
+def _same(left: State, right: State) -> bool:
+    return (
+        left.frames == right.frames
+        and left.files == right.files
+        and left.positional == right.positional
+        and left.command_files == right.command_files
+        and left.directory == right.directory
+        and left.last_argument == right.last_argument
+        and left.functions == right.functions
+        and left.traps == right.traps
+    )
+
+
+def _weakened(state: State) -> State:
+    weak = state.copy()
+    for frame in weak.frames:
+        for name, variable in frame.items():
+            frame[name] = replace(variable, value=variable.value.weakened(Confidence.LOW))
+    return weak
+
+
+def _file_substitution(body: Sequence) -> Redirection | None:
+    """The redirection of ``$(<file)``."""
+    if len(body.commands) == 1 and isinstance(one := body.commands[0], Simple):
+        if not one.words and not one.assignments and len(one.redirections) == 1:
+            redirection = one.redirections[0]
+            if redirection.operator == "<" and redirection.descriptor in (None, 0):
+                return redirection
+    return None

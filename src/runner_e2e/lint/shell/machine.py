@@ -1,0 +1,307 @@
+"""What all parts of the interpreter share: the text being run, the budget, the findings; and who runs what.
+
+:class:`Machine` is the lower half: expansion, builtins and programs are written against it, and
+:mod:`interpreter` completes it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal
+
+from runner_e2e.lint.shell.results import (
+    ArgvLeak,
+    Call,
+    Files,
+    Print,
+    ShellOptions,
+    TracePoint,
+    Unanalysable,
+)
+from runner_e2e.lint.values import Hole, Step, Taint, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runner_e2e.lint.shell.ir import Assignment, Command, Redirection, Sequence
+    from runner_e2e.lint.shell.source import Source
+    from runner_e2e.lint.shell.state import Channel, Field, FileKey, State
+    from runner_e2e.lint.values import Text
+
+__all__ = ["DISTINCTIVE", "Exhausted", "Machine", "Recorder", "visible_taints"]
+
+DISTINCTIVE = 8
+"""Characters of a value that give it away."""
+
+_MAX_FINDINGS = 2_000
+
+
+class Exhausted(Exception):  # noqa: N818
+    """The budget of steps or time is used up. Stays inside the package: it becomes a finding."""
+
+
+def visible_taints(value: Value) -> frozenset[Taint]:
+    """The labels of *value* of which a distinctive piece can stand in it."""
+    found = {
+        taint
+        for piece in value.pieces()
+        if isinstance(piece, Hole) and piece.taints and (piece.longest is None or piece.longest >= DISTINCTIVE)
+        for taint in piece.taints
+    }
+    if not found:
+        return frozenset()
+    return value.taints & found if len(found) == len(value.taints) else frozenset(_surest(found))
+
+
+def _surest(taints: set[Taint]) -> list[Taint]:
+    best: dict[object, Taint] = {}
+    for taint in taints:
+        known = best.get(taint.label)
+        if known is None or taint.confidence > known.confidence:
+            best[taint.label] = taint
+    return list(best.values())
+
+
+class Recorder:
+    """Collects findings, each place once."""
+
+    def __init__(self) -> None:
+        self.leaks: dict[tuple[int, int, int], ArgvLeak] = {}
+        self.prints: dict[tuple[int, int, int, str], Print] = {}
+        self.unanalysable: dict[tuple[int, int, str], Unanalysable] = {}
+        self.masks: dict[Value, None] = {}
+        self.calls: dict[tuple[int, int, int, str], Call] = {}
+        self.trace: list[TracePoint] = []
+
+    def leak(self, found: ArgvLeak) -> None:
+        """Adds a leak; the surer one of two at the same place stays."""
+        key = (id(found.origin), found.start, found.end)
+        known = self.leaks.get(key)
+        if known is None and len(self.leaks) < _MAX_FINDINGS:
+            self.leaks[key] = found
+        elif known is not None:
+            best: dict[object, Taint] = {taint.label: taint for taint in known.taints}
+            for taint in found.taints:
+                other = best.get(taint.label)
+                if other is None or taint.confidence > other.confidence:
+                    best[taint.label] = taint
+            merged = frozenset(best.values())
+            if merged != known.taints:
+                surer = max(t.confidence for t in found.taints) > max(t.confidence for t in known.taints)
+                base = found if surer else known
+                self.leaks[key] = ArgvLeak(
+                    origin=base.origin,
+                    start=base.start,
+                    end=base.end,
+                    command_start=base.command_start,
+                    command_end=base.command_end,
+                    command=base.command,
+                    argument=base.argument,
+                    taints=merged,
+                    advice=base.advice,
+                )
+
+
+class Machine(ABC):
+    """The shared half of the interpreter. *source* is the text whose commands are being run."""
+
+    def __init__(self, *, options: ShellOptions, files: Files, source: Source) -> None:
+        self.options = options
+        self.files = files
+        self.source = source
+        self.bash = options.shell == "bash"
+        self.found = Recorder()
+        self.steps = 0
+        self.conditions = 0
+        self.depth = 0
+        self._fresh = 0
+        self._next_clock = 256
+        self.initial_environment: Mapping[str, Value] = {}
+        self.calls: list[str] = []
+        self.exits: list[State] = []
+        self.returns: list[State] = []
+        self.loops: list[tuple[list[State], list[State]]] = []
+        self.suspects: list[State] = []  # where an error may end the shell, when a trap waits for it
+        self.trap_sites: dict[Value, Command] = {}
+        self.declarations: list[Assignment] = []
+        self.coprocesses: list[tuple[Command, int, int]] = []
+        self.arguments: tuple[Field, ...] = ()
+        # The ``>(…)`` of the running command: they read what was written when it has ended.
+        self.readers: list[tuple[FileKey, Sequence]] = []
+
+    # --- budget
+
+    def tick(self, cost: int = 1) -> None:
+        """Counts *cost* steps. Raises :class:`Exhausted`."""
+        self.steps += cost
+        if self.steps > self.options.max_steps:
+            raise Exhausted("too many steps to follow")
+        if self.steps >= self._next_clock and self.options.deadline is not None:
+            self._next_clock = self.steps + 256
+            if time.monotonic() > self.options.deadline:
+                raise Exhausted("the time for this file is used up")
+
+    def fresh(self) -> int:
+        """A number not given before."""
+        self._fresh += 1
+        return self._fresh
+
+    def symbol(self, name: str) -> Value:
+        """A text that is not known, but always the same for one *name*."""
+        return Value(((Hole(frozenset(), name),),))
+
+    # --- findings
+
+    def leak(self, field: Field, *, command: str, advice: str, at: Command) -> None:
+        """Records that *field* stands in the argument vector of *command*."""
+        taints = visible_taints(field.value)
+        if not taints:
+            return
+        start, end = (field.start, field.end) if field.end > field.start else (at.start, at.end)
+        text = self.source.origin.text[start:end]
+        ended = frozenset(
+            Taint(taint.label, taint.confidence, _extended(taint, self.source, start, end, f"argument of {command}"))
+            for taint in taints
+        )
+        self.found.leak(
+            ArgvLeak(
+                origin=self.source.origin,
+                start=start,
+                end=end,
+                command_start=at.start,
+                command_end=at.end,
+                command=command,
+                argument=text,
+                taints=ended,
+                advice=advice,
+            )
+        )
+
+    def print(
+        self, value: Value, *, start: int, end: int, target: Literal["log", "annotation", "summary", "xtrace"]
+    ) -> None:
+        """Records text that the log, an annotation or the summary shows."""
+        if target == "log":
+            for text in value.texts:
+                first = text[0] if text and isinstance(text[0], str) else ""
+                if "::add-mask::" in first:
+                    self._mask(value)
+                    return
+                if re.match(r"\s*::(?:error|warning|notice|group|debug)\b", first):
+                    target = "annotation"
+        taints = visible_taints(value)
+        if taints:
+            key = (id(self.source.origin), start, end, target)
+            self.found.prints.setdefault(
+                key,
+                Print(origin=self.source.origin, start=start, end=end, target=target, taints=taints, text=value),
+            )
+
+    def _mask(self, value: Value) -> None:
+        for text in value.texts:
+            pieces = list(text)
+            if pieces and isinstance(pieces[0], str):
+                pieces[0] = pieces[0].split("::add-mask::", 1)[-1]
+            if pieces and isinstance(pieces[-1], str):
+                pieces[-1] = pieces[-1].rstrip("\n")
+            self.found.masks.setdefault(Value((tuple(piece for piece in pieces if piece != ""),)))
+
+    def give_up(self, start: int, end: int, reason: str) -> None:
+        """Records a stretch that is not followed."""
+        self.found.unanalysable.setdefault(
+            (start, end, reason),
+            Unanalysable(origin=self.source.origin, start=start, end=end, reason=reason),
+        )
+
+    def step(self, value: Value, start: int, end: int, note: str) -> Value:
+        """*value* after one more place of its way."""
+        if not value.taints or end <= start:
+            return value
+        return value.through(self.source.origin, start, end, note)
+
+    # --- completed by the interpreter
+
+    @abstractmethod
+    def execute(self, command: Command, state: State) -> None:
+        """Runs *command*, changing *state*."""
+
+    @abstractmethod
+    def branch(self, command: Command, state: State) -> tuple[State, State]:
+        """Runs *command* as a condition: what holds when it succeeds, and when it fails. Either may be dead."""
+
+    @abstractmethod
+    def capture(self, body: Sequence, state: State) -> Value:
+        """Standard output of *body*, run in a subshell of *state*."""
+
+    @abstractmethod
+    def subshell(self, body: Command, state: State, descriptors: Mapping[int, Channel] | None = None) -> None:
+        """Runs *body* so that only files outlive it."""
+
+    @abstractmethod
+    def call(
+        self, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value] | None = None
+    ) -> None:
+        """Runs the command that *fields* make, as the shell would resolve its name."""
+
+    @abstractmethod
+    def start(self, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]) -> None:
+        """Runs the program that *fields* make in a new process with *environment*."""
+
+    @abstractmethod
+    def call_builtin(
+        self, name: str, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]
+    ) -> None:
+        """Runs the builtin *name*."""
+
+    @abstractmethod
+    def assign(self, assignment: Assignment, state: State) -> None:
+        """Carries out one assignment."""
+
+    @abstractmethod
+    def source_of(self, text: Text, span: tuple[int, int]) -> Source:
+        """A source for program text that stands, or was made, at *span*."""
+
+    @abstractmethod
+    def run_source(self, source: Source, state: State, at: tuple[int, int]) -> None:
+        """Parses and runs *source* in this shell."""
+
+    @abstractmethod
+    def stream(self, value: Value, state: State) -> Channel:
+        """A channel to read *value* from."""
+
+    @abstractmethod
+    def settle(self, state: State, ends: list[State]) -> None:
+        """*state* becomes any of *ends*."""
+
+    @abstractmethod
+    def run_text(self, text: Value, state: State, at: Command, span: tuple[int, int]) -> None:
+        """Runs program text in this very shell (``eval``, ``source``, a trap)."""
+
+    @abstractmethod
+    def run_shell(
+        self,
+        program: Value,
+        state: State,
+        at: Command,
+        *,
+        span: tuple[int, int],
+        environment: Mapping[str, Value],
+        positional: tuple[Field, ...],
+        name: str,
+        flags: str,
+        source: Source | None = None,
+    ) -> None:
+        """Runs program text in a new shell process: ``sh`` or ``bash`` (*name*), with one-letter option *flags*."""
+
+    @abstractmethod
+    def redirect(self, redirections: tuple[Redirection, ...], state: State, *, external: bool = False) -> None:
+        """Applies redirections to the descriptors of *state*."""
+
+
+def _extended(taint: Taint, source: Source, start: int, end: int, note: str) -> Step:
+    last = taint.trail
+    if last is not None and last.origin is source.origin and (last.start, last.end) == (start, end):
+        return last
+    return Step(source.origin, start, end, note, last)

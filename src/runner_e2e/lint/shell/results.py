@@ -1,0 +1,143 @@
+"""What the analysis of a shell script tells: leaks, writes to the runner's files, log output, calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from runner_e2e.lint.values import EMPTY, Origin, Script, Taint, Text, Value
+
+__all__ = [
+    "ArgvLeak",
+    "Call",
+    "Files",
+    "Print",
+    "ShellOptions",
+    "ShellResult",
+    "TracePoint",
+    "Unanalysable",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShellOptions:
+    """How the shell runs: which one, with which options; *deadline* is a ``time.monotonic()`` time."""
+
+    shell: Literal["bash", "sh"] = "bash"
+    errexit: bool = True
+    pipefail: bool = False
+    deadline: float | None = None
+    script_name: str = "/runner/temp/step.sh"
+    directory: str = "/github/workspace"
+    trace: bool = False
+    max_steps: int = 20_000
+    """Commands that are followed before the rest is given up and reported."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """An abstract file system, carried from step to step.
+
+    *contents* maps a path (absolute where the shell knows its directory; a text, perhaps with holes) to what the
+    file holds. *find_script* gives the shell program at a path of the repository, None when there is none;
+    *find_text* any other file of the repository (a Makefile).
+    """
+
+    contents: Mapping[Text, Value] = field(default_factory=dict)
+    find_script: Callable[[str], Script | None] | None = None
+    find_text: Callable[[str], str | None] | None = None
+
+    def read(self, path: str) -> Value | None:
+        """What the file at *path* holds, None when nothing is known of it."""
+        return self.contents.get((path,))
+
+    def write(self, path: str, value: Value, *, append: bool = False) -> Files:
+        """The same files with *value* in the one at *path*."""
+        before = self.contents.get((path,), EMPTY) if append else EMPTY
+        return replace(self, contents={**self.contents, (path,): before + value})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgvLeak:
+    """A labelled value in the argument vector of a process.
+
+    ``[start, end)`` of *origin* is the argument, ``[command_start, command_end)`` the command. *advice* names what to
+    write instead: ``environment``, ``stdin``, ``docker-env``, ``curl-header``, ``jq-env``, ``file``, ``builtin``.
+    """
+
+    origin: Origin
+    start: int
+    end: int
+    command_start: int
+    command_end: int
+    command: str
+    argument: str
+    taints: frozenset[Taint]
+    advice: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Print:
+    """A labelled value on a public surface: the log, an annotation, the step summary, a ``set -x`` trace."""
+
+    origin: Origin
+    start: int
+    end: int
+    target: Literal["log", "annotation", "summary", "xtrace"]
+    taints: frozenset[Taint]
+    text: Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unanalysable:
+    """A stretch that was not followed, and why; what it does with labelled values is not known."""
+
+    origin: Origin
+    start: int
+    end: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A program in another language, or a file that is not a known shell script, with what it is given."""
+
+    origin: Origin
+    start: int
+    end: int
+    command: str
+    arguments: tuple[Value, ...]
+    environment: Mapping[str, Value]
+    stdin: Value
+    directory: Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracePoint:
+    """What is known about the variables before the command at ``[start, end)``."""
+
+    origin: Origin
+    start: int
+    end: int
+    variables: Mapping[str, Value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShellResult:
+    """Everything one script does that others have to know.
+
+    The keys of *outputs* and *environment_writes* are names; ``*`` stands for text of unknown names.
+    """
+
+    leaks: tuple[ArgvLeak, ...] = ()
+    environment_writes: Mapping[str, Value] = field(default_factory=dict)
+    outputs: Mapping[str, Value] = field(default_factory=dict)
+    states: Mapping[str, Value] = field(default_factory=dict)
+    paths: tuple[Value, ...] = ()
+    prints: tuple[Print, ...] = ()
+    masks: tuple[Value, ...] = ()
+    unanalysable: tuple[Unanalysable, ...] = ()
+    calls: tuple[Call, ...] = ()
+    files: Files = field(default_factory=Files)
+    trace: tuple[TracePoint, ...] = ()
