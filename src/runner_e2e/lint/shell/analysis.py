@@ -1,0 +1,126 @@
+"""The entry: one script, its environment and its files, to findings."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from runner_e2e.lint.shell.command_files import entries, lines
+from runner_e2e.lint.shell.interpreter import Interpreter
+from runner_e2e.lint.shell.machine import Exhausted
+from runner_e2e.lint.shell.results import Files, ShellOptions, ShellResult
+from runner_e2e.lint.shell.source import Source
+from runner_e2e.lint.shell.state import Field, State, Variable
+from runner_e2e.lint.values import Hole, Value
+
+if TYPE_CHECKING:
+    from runner_e2e.lint.values import Script
+
+__all__ = ["analyse", "cannot_leak"]
+
+# Ways to reach a variable, a file or an environment without writing its name.
+_INDIRECT = re.compile(
+    r"\$\{!|\$\(<|/proc/|\beval\b|\bsource\b|(?:^|[\s;&|(])\.\s|\bdeclare\b|\btypeset\b|\blocal\s+-|\bexport\s+-"
+    r"|\bset\s*(?:$|[|;)&\n])|\benv\b|\bprintenv\b|\bcompgen\b|\benvsubst\b|\bmake\b|\breadonly\b|\bperl\b|\bpython|\bnode\b"
+    r"|\bruby\b|\bphp\b|\bjq\b|\byq\b|\bawk\b|\bbash\b|\bsh\b|\bzsh\b|\bdash\b|\bfind\b|\bxargs\b|\./|\.sh\b|\*|\?|\bls\b|\bcat\b"
+)
+
+
+def cannot_leak(script: Script, environment: Mapping[str, Value], files: Files | None = None) -> bool:
+    """Whether nothing labelled can reach a command line, a file or the log: a quick look that never errs.
+
+    True only when no labelled value comes into the script, or those that do are never named and nothing in the
+    script reaches a value other than by its name.
+    """
+    if any(one.value.taints for one in script.interpolations):
+        return False
+    tainted = [name for name, value in environment.items() if value.taints]
+    labelled = [] if files is None else [key for key, value in files.contents.items() if value.taints]
+    if not tainted and not labelled:
+        return True
+    if _INDIRECT.search(script.text):
+        return False
+    names = set(tainted)
+    for key in labelled:
+        text = "".join(piece if isinstance(piece, str) else "" for piece in key)
+        base = text.rsplit("/", 1)[-1]
+        if not base or any(isinstance(piece, Hole) for piece in key):
+            return False
+        names.add(base)
+        names.update(name for name, value in environment.items() if _leads_to(value, text))
+    return not any(name in script.text for name in names)
+
+
+def _leads_to(value: Value, path: str) -> bool:
+    return any(constant and path.startswith(constant) for constant in value.constants or ("/",))
+
+
+def analyse(
+    script: Script,
+    *,
+    environment: Mapping[str, Value],
+    positional: tuple[Value, ...] = (),
+    files: Files | None = None,
+    options: ShellOptions | None = None,
+) -> ShellResult:
+    """Follows *script* and tells what it does with labelled values.
+
+    Never raises for a bad script: what cannot be followed is listed in ``unanalysable``.
+    """
+    options = options or ShellOptions()
+    files = files or Files()
+    source = Source.of_script(script)
+    machine = Interpreter(options=options, files=files, source=source)
+    given = {name: _with_symbol(name, value) for name, value in environment.items()}
+    machine.initial_environment = given
+    letters = ("e" if options.errexit else "", "pipefail" if options.pipefail else "")
+    state = State(
+        frames=[{name: Variable(value, exported=True) for name, value in given.items()}],
+        positional=tuple(Field(value) for value in positional),
+        options=frozenset(letter for letter in letters if letter),
+        files=dict(files.contents),
+        directory=Value.literal(options.directory),
+    )
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 6_000))
+    ended: State | None = None
+    try:
+        ended = machine.process(source, state, (0, len(script.text)))
+    except Exhausted as error:
+        machine.source = source
+        machine.give_up(0, len(script.text), str(error))
+    except RecursionError:
+        machine.source = source
+        machine.give_up(0, len(script.text), "nested too deeply to follow")
+    finally:
+        sys.setrecursionlimit(limit)
+    return _result(machine, ended or state, files)
+
+
+def _with_symbol(name: str, value: Value) -> Value:
+    """Gives an unknown environment variable an identity, so that a path made of it is known again."""
+    if len(value.texts) == 1 and len(value.texts[0]) == 1 and isinstance(hole := value.texts[0][0], Hole):
+        if not hole.symbol:
+            return Value(((Hole(hole.taints, f"${name}", hole.longest),),))
+    return value
+
+
+def _result(machine: Interpreter, state: State, files: Files) -> ShellResult:
+    found = machine.found
+    contents = {key: value for key, value in state.files.items() if isinstance(key, tuple)}
+    written = state.command_files
+    return ShellResult(
+        leaks=tuple(sorted(found.leaks.values(), key=lambda leak: (leak.origin.path, leak.start, leak.end))),
+        environment_writes=entries(written.get("/github/env")),
+        outputs=entries(written.get("/github/output")),
+        states=entries(written.get("/github/state")),
+        paths=lines(written.get("/github/path")),
+        prints=tuple(found.prints.values()),
+        masks=tuple(found.masks),
+        unanalysable=tuple(found.unanalysable.values()),
+        calls=tuple(found.calls.values()),
+        files=Files(contents=contents, find_script=files.find_script, find_text=files.find_text),
+        trace=tuple(found.trace),
+    )

@@ -1,0 +1,155 @@
+"""``make``: variables of the environment are make's too, and ``$(NAME)`` in a recipe stands in an argument vector."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from runner_e2e.lint.shell import shells
+from runner_e2e.lint.shell.filesystem import read_file
+from runner_e2e.lint.shell.state import Field
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
+
+if TYPE_CHECKING:
+    from runner_e2e.lint.shell.ir import Command
+    from runner_e2e.lint.shell.machine import Machine
+    from runner_e2e.lint.shell.state import State
+
+__all__ = ["run"]
+
+_ASSIGNMENT = re.compile(r"(?:export\s+|override\s+)?([\w.-]+)\s*([:?+!]{0,2})=\s*(.*)")
+_REFERENCE = re.compile(r"\$(?:\$|\(([\w.-]+)\)|\{([\w.-]+)\}|(\w)|\((?:shell|strip|or|if|value)\s+([^)]*)\))")
+_RULE = re.compile(r"([^\s:=][^:=]*?)\s*::?(?!=)\s*([^=]*)$")
+_MAX_DEPTH = 6
+
+
+def run(
+    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]
+) -> None:
+    """Follows the recipes of the Makefile that is used, when its text is known."""
+    directory, name, variables = "", "", dict[str, Value]()
+    arguments = list(fields[1:])
+    goals: list[str] = []
+    while arguments:
+        one = arguments.pop(0)
+        text = one.value.constant
+        first = one.value.texts[0][0] if one.value.texts[0] else ""
+        if text in ("-C", "--directory", "-f", "--file") and arguments:
+            value = arguments.pop(0).value.constant or ""
+            directory, name = (value + "/", name) if "C" in text or "d" in text else (directory, value)
+        elif isinstance(first, str) and (match := re.match(r"(\w+)[:?]?=", first)):
+            rest = Value(((first[match.end() :], *one.value.texts[0][1:]),))
+            variables[match[1]] = rest
+        elif text is not None and not text.startswith("-"):
+            goals.append(text)
+    text = _makefile(machine, state, directory, name, environment)
+    if text is not None:
+        _Makefile(machine, state, at, environment, variables, fields[0]).follow(text, goals)
+
+
+def _makefile(
+    machine: Machine, state: State, directory: str, name: str, environment: Mapping[str, Value]
+) -> str | None:
+    for candidate in [name] if name else ["GNUmakefile", "makefile", "Makefile"]:
+        content = read_file(machine, state, Value.literal(directory + candidate), environment).constant
+        if content:
+            return content
+        if machine.files.find_text is not None:
+            found = machine.files.find_text(directory + candidate)
+            if found is not None:
+                return found
+    return None
+
+
+class _Makefile:
+    """Variables and recipes of one Makefile."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        state: State,
+        at: Command,
+        environment: Mapping[str, Value],
+        given: dict[str, Value],
+        name: Field,
+    ) -> None:
+        self.machine = machine
+        self.state = state
+        self.at = at
+        self.environment = environment
+        self.given = given
+        self.name = name
+        self.variables: dict[str, Value] = dict(environment)
+        self.variables.update(given)
+
+    def follow(self, text: str, goals: list[str]) -> None:
+        """Runs the recipes of *goals* and of what they need."""
+        recipes: dict[str, list[str]] = {}
+        needs: dict[str, list[str]] = {}
+        current: list[str] = []
+        lines = text.replace("\\\n", " ").split("\n")
+        for line in lines:
+            if line.startswith("\t"):
+                for target in current:
+                    recipes[target].append(line[1:])
+                continue
+            line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
+            if not line:
+                continue
+            if match := _ASSIGNMENT.match(line):
+                self._assign(match[1], match[2], match[3])
+            elif match := _RULE.match(line):
+                current = match[1].split()
+                for target in current:
+                    recipes.setdefault(target, [])
+                    needs.setdefault(target, []).extend(match[2].split(";")[0].split())
+                    if ";" in match[2]:
+                        recipes[target].append(match[2].split(";", 1)[1])
+        ordinary = [target for target in recipes if not target.startswith(".")]
+        done: set[str] = set()
+        for goal in goals or ordinary[:1]:
+            self._make(goal, recipes, needs, done)
+
+    def _make(self, goal: str, recipes: dict[str, list[str]], needs: dict[str, list[str]], done: set[str]) -> None:
+        if goal in done or goal not in recipes:
+            return
+        done.add(goal)
+        for needed in needs.get(goal, []):
+            self._make(needed, recipes, needs, done)
+        for line in recipes[goal]:
+            self._run(line.lstrip("@-+ \t"))
+
+    def _assign(self, name: str, operator: str, text: str) -> None:
+        if name in self.given or (operator == "?" and name in self.variables):
+            return
+        value = self._expanded(text, 0)
+        if "+" in operator and name in self.variables:
+            value = self.variables[name] + Value.literal(" ") + value
+        self.variables[name] = value
+
+    def _expanded(self, text: str, depth: int) -> Value:
+        total = EMPTY
+        offset = 0
+        for match in _REFERENCE.finditer(text):
+            total = total + Value.literal(text[offset : match.start()])
+            offset = match.end()
+            name = match[1] or match[2] or match[3]
+            if match.group() == "$$":
+                total = total + Value.literal("$")
+            elif name is not None:
+                total = total + self.variables.get(name, EMPTY)
+            elif depth < _MAX_DEPTH:
+                inner = self._expanded(match[4] or "", depth + 1)
+                total = total + (inner.opaque() if inner.taints else UNKNOWN)
+        return total + Value.literal(text[offset:])
+
+    def _run(self, line: str) -> None:
+        program = Field(self._expanded(line, 0), "one", self.at.start, self.at.end)
+        shell = Field(Value.literal("/bin/sh"), "one", self.name.start, self.name.end)
+        # make starts the recipe as ``sh -c LINE``, or its words directly: either way they are arguments.
+        self.machine.leak(program, command="make", advice="environment", at=self.at)
+        environment = {**self.environment, **self.given}
+        shells.run_program(
+            self.machine, "sh", program, (shell,), self.state, self.at, environment, set(), named=True
+        )
