@@ -141,13 +141,12 @@ def exclusion_of(catalog: Catalog, cell: CellId) -> Exclusion | None:
 
 def excludes(exclusion: Exclusion, cell: CellId) -> bool:
     """Whether *exclusion* matches *cell* in every dimension that it names."""
-    pairs = (
-        (exclusion.suite, cell.suite),
-        (exclusion.profile, cell.profile),
-        (exclusion.environment, cell.environment),
-        (exclusion.case, cell.case),
+    return (
+        exclusion.suite in {None, cell.suite}
+        and exclusion.profile in {None, cell.profile}
+        and exclusion.environment in {None, cell.environment}
+        and exclusion.case in {None, cell.case}
     )
-    return all(wanted is None or wanted == name for wanted, name in pairs)
 
 
 def _cell(catalog: Catalog, suite: Suite, case: Case, part: CellId) -> Cell:
