@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 
 from runner_e2e.engine.policy import git_stores, hidden_set, policy_document
 from runner_e2e.errors import UsageError
+from runner_e2e.sandbox.policy_json import parse_policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +78,7 @@ def test_named_paths_are_resolved_and_absent_ones_are_told(tmp_path: Path) -> No
     found = hidden_set(target=tmp_path, output=tmp_path / "out", hide=("link", "gone"))
     assert tmp_path / "real" in found.paths
     assert found.absent == ("gone",)
+    assert tmp_path / "gone" in found.if_present
 
 
 @pytest.mark.parametrize("name", ["..", "../elsewhere", "/etc", "."])
@@ -88,15 +91,20 @@ def test_the_files_of_the_runner_are_added(tmp_path: Path) -> None:
     event = tmp_path / "event.json"
     event.touch()
     found = hidden_set(target=tmp_path, output=tmp_path / "o", hide=(), runner_files=[event, tmp_path / "none"])
-    assert event in found.paths
-    assert tmp_path / "none" not in found.paths
+    assert {event, tmp_path / "none"} <= set(found.if_present)
 
 
 def test_the_policy_shows_the_own_instance_alone(tmp_path: Path) -> None:
     output = tmp_path / "out"
     document = policy_document(
-        hidden_set(target=tmp_path, output=output, hide=()), instance=output / "campaign" / "cell" / "instance"
+        hidden_set(target=tmp_path, output=output, hide=()),
+        instance=output / "campaign" / "cell" / "instance",
+        confidential=["CELL"],
     )
+    output.mkdir()
+    (output / "campaign" / "cell" / "instance").mkdir(parents=True)
+    policy = parse_policy(json.dumps(document), path="policy.json")
+    assert {"CELL", "RUNNER_E2E_*"} <= set(policy.environment.drop)
     assert document["schema"] == "runner-e2e.sandbox-policy/v1"
     assert str(output) in document["hide"]  # type: ignore[operator]
     assert document["expose"] == [str(output / "campaign" / "cell" / "instance")]

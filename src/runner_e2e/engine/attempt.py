@@ -120,7 +120,10 @@ class Attempt:
         what = "the engine ended before the attempt did"
         unfinished = replace(self._failed_to_begin("transient_infrastructure", what), usage=Usage())
         write_result(assemble(self.campaign, self.planned, self.number, unfinished), self.directory / RESULT_FILE)
-        write_json(policy_document(self.campaign.hidden, instance=self.instance), self.private / "policy.json")
+        catalog = self.campaign.catalog
+        confidential = (catalog.selected_id.variable, *catalog.confidential.environment)
+        policy = policy_document(self.campaign.hidden, instance=self.instance, confidential=confidential)
+        write_json(policy, self.private / "policy.json")
 
     def _specification(self) -> Specification:
         catalog, cell = self.campaign.catalog, self.planned.cell

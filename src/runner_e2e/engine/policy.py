@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.errors import UsageError
+from runner_e2e.sandbox.policy import DROPPED_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,9 +28,13 @@ DEFAULT_HIDDEN: Final = ("tests",)
 
 @dataclass(frozen=True, kw_only=True)
 class HiddenSet:
-    """Existing paths to hide, resolved; ``absent`` are those that the catalog names and the target does not have."""
+    """Paths to hide, resolved: ``paths`` exist, those ``if_present`` may come or go before a launch.
+
+    ``absent`` are names of the catalog that the target does not have.
+    """
 
     paths: tuple[Path, ...]
+    if_present: tuple[Path, ...] = ()
     absent: tuple[str, ...] = ()
 
 
@@ -41,6 +46,7 @@ def hidden_set(*, target: Path, output: Path, hide: Iterable[str], runner_files:
     named = tuple(hide)
     root = target.resolve()
     found: list[Path] = [output.resolve(), *git_stores(root)]
+    later: list[Path] = []
     absent = []
     for name in named or DEFAULT_HIDDEN:
         path = (root / name).resolve()
@@ -51,10 +57,12 @@ def hidden_set(*, target: Path, output: Path, hide: Iterable[str], runner_files:
             )
         if path.exists():
             found.append(path)
-        elif named:
+            continue
+        later.append(path)
+        if named:
             absent.append(name)
-    found += [path.resolve() for path in runner_files if path.exists()]
-    return HiddenSet(paths=tuple(dict.fromkeys(found)), absent=tuple(absent))
+    later += [path.resolve() for path in runner_files]
+    return HiddenSet(paths=tuple(dict.fromkeys(found)), if_present=tuple(dict.fromkeys(later)), absent=tuple(absent))
 
 
 def git_stores(root: Path) -> list[Path]:
@@ -82,6 +90,15 @@ def _linked_stores(entry: Path) -> list[Path]:
     return stores
 
 
-def policy_document(hidden: HiddenSet, *, instance: Path) -> dict[str, object]:
-    """The policy of one attempt, as ``runner-e2e sandbox exec`` reads it."""
-    return {"schema": SCHEMA, "hide": [str(path) for path in hidden.paths], "expose": [str(instance)]}
+def policy_document(hidden: HiddenSet, *, instance: Path, confidential: Iterable[str]) -> dict[str, object]:
+    """The policy of one attempt, as ``runner-e2e sandbox exec`` reads it.
+
+    *confidential* names variables that no agent is to have, beside those that the sandbox drops always.
+    """
+    return {
+        "schema": SCHEMA,
+        "hide": [str(path) for path in hidden.paths],
+        "hide_if_present": [str(path) for path in hidden.if_present],
+        "expose": [str(instance)],
+        "environment": {"drop": [*DROPPED_VARIABLES, *dict.fromkeys(confidential)]},
+    }
