@@ -59,8 +59,8 @@ def what_remains(directory: Path) -> list[str]:
     """What the sandbox itself says it did not or could not close on this host, from the attempt's record."""
     reports = json.loads((directory / "result.json").read_text())["sandbox"]
     lines = [limit for report in reports for limit in report["limits"]]
-    layers = [layer for report in reports for layer in report["layers"] if layer["state"] != "active"]
-    return lines + [f"{layer['layer']}: {layer['state']} {layer['why']}".rstrip() for layer in layers]
+    layers = [layer for report in reports for layer in report["layers"] if layer["state"] == "unavailable"]
+    return lines + [f"{layer['layer']}: not on this host; {layer['why']}" for layer in layers]
 
 
 def main() -> int:

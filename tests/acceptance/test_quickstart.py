@@ -7,21 +7,31 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the quickstart needs, so that its records land elsewhere than a contributor's own."""
-    place = tmp_path_factory.mktemp("quickstart") / "project"
-    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
-    for name in ("examples", "scripts", "src"):
-        shutil.copytree(ROOT / name, place / name, ignore=ignored)
-    return place
+def copy() -> Iterator[Path]:
+    """A copy of what the quickstart needs, so that its records land elsewhere than a contributor's own.
+
+    Not below pytest's directory: only its owner may pass that one, and as root the agent runs as another user.
+    """
+    with tempfile.TemporaryDirectory(prefix="quickstart-") as directory:
+        place = Path(directory)
+        place.chmod(0o755)
+        ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+        for name in ("examples", "scripts", "src"):
+            shutil.copytree(ROOT / name, place / name, ignore=ignored)
+        yield place
 
 
 @pytest.fixture(scope="module")
