@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,8 @@ from runner_e2e.sandbox.arguments import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from runner_e2e.sandbox.layouts import Layout
 
 __all__ = ["sandbox"]
 
@@ -31,6 +34,23 @@ def launch_options(command: Callable[..., int]) -> Callable[..., int]:
             shape = click.option(option.name, option.key, is_flag=True, help=option.help)
         command = shape(command)
     return command
+
+
+def read_yaml_layout(path: str) -> Layout:
+    """Reads a layout that a user wrote as YAML; the process that holds the walls reads only JSON."""
+    from runner_e2e.errors import ConfigurationError, Place
+    from runner_e2e.sandbox.layouts import layout_of
+    from runner_e2e.yaml_positions import compose_file, plain
+
+    try:
+        return layout_of(plain(compose_file(Path(path))), path=path)
+    except OSError as error:
+        raise ConfigurationError(
+            "the layout cannot be read",
+            why=error.strerror or str(error),
+            fix="give --layout a readable file",
+            place=Place(path=path),
+        ) from error
 
 
 class WrapperCommand(click.Command):
@@ -69,8 +89,11 @@ def execute(command: tuple[str, ...], **options: str | bool | tuple[str, ...] | 
         elif value:
             values[key] = ("",)
     try:
+        request = request_of(command, values)
+        if request.layout.endswith((".yml", ".yaml")):
+            request = request.replace(known_layout=read_yaml_layout(request.layout))
         also = [os.fspath(path) for path in gha.runner_files()]
-        return run(request_of(command, values), also_hide=also, log=lambda line: click.echo(line, err=True))
+        return run(request, also_hide=also, log=lambda line: click.echo(line, err=True))
     except RunnerE2EError as error:
         click.echo(f"runner-e2e: {error}", err=True)
         return failure_status(error.exit_code)

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from runner_e2e.errors import UsageError
+    from runner_e2e.sandbox.layouts import Layout
 
 __all__ = ["OPTIONS", "POLICY_VARIABLE", "Option", "Request", "parse_arguments", "policy_of", "request_of"]
 
 POLICY_VARIABLE = "RUNNER_E2E_SANDBOX_POLICY"
+INSTANCE_VARIABLE = "RUNNER_E2E_INSTANCE"
 
 
 class Option(Record):
@@ -39,6 +41,12 @@ class Option(Record):
 
 OPTIONS = (
     Option(name="--policy", value="FILE", help=f"JSON policy file (default: ${POLICY_VARIABLE})."),
+    Option(name="--layout", value="NAME", help="Hide what this layout names: paperclip, generic, or a JSON file."),
+    Option(name="--provider", value="NAME", help="The kind of agent, where the layout tells them apart."),
+    Option(name="--instance", value="DIR", help=f"The product's instance (default: ${INSTANCE_VARIABLE})."),
+    Option(name="--state-dir", value="DIR", help="The run's own state directory."),
+    Option(name="--session-id", value="ID", help="The run's own session id."),
+    Option(name="--value", value="NAME=TEXT", help="Another value for the layout's placeholders.", repeats=True),
     Option(name="--hide", value="PATH", help="Hide this path, absolute and existing.", repeats=True),
     Option(name="--expose", value="PATH", help="Show this path beneath a hidden one.", repeats=True),
     Option(name="--workspace", value="PATH", help="A directory the agent writes in under its own user.", repeats=True),
@@ -63,6 +71,12 @@ class Request(Record):
 
     command: tuple[str, ...]
     policy: str = ""
+    layout: str = ""
+    provider: str = ""
+    instance: str = ""
+    state_dir: str = ""
+    session_id: str = ""
+    value: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
     expose: tuple[str, ...] = ()
     workspace: tuple[str, ...] = ()
@@ -75,6 +89,7 @@ class Request(Record):
     allow_hard_links: bool = False
     report: str = ""
     quiet: bool = False
+    known_layout: Layout | None = None  # what `layout` names, where the caller read it already
 
 
 def _usage(what: str, why: str, fix: str) -> UsageError:
@@ -121,6 +136,10 @@ def policy_of(request: Request, environment: Mapping[str, str]) -> Policy:
     """The policy that *request* asks for: the file it names (or the variable), and what its options add."""
     path = request.policy or environment.get(POLICY_VARIABLE, "")
     base = _read(path) if path else Policy()
+    if request.layout:
+        base = base.joined(_layout_policy(request, environment))
+    elif request.provider or request.state_dir or request.session_id or request.value:
+        raise _usage("a value for a layout is given without one", "", "give --layout, or leave the value out")
     added = Policy(hide=request.hide, expose=request.expose, workspace=request.workspace, read_only=request.read_only)
     policy = base.joined(added)
     if request.home:
@@ -141,6 +160,23 @@ def policy_of(request: Request, environment: Mapping[str, str]) -> Policy:
             )
     policy = policy.replace(layers={**policy.layers, **dict.fromkeys(request.without, "off")})
     return policy.requiring(*request.require)
+
+
+def _layout_policy(request: Request, environment: Mapping[str, str]) -> Policy:
+    from runner_e2e.sandbox.layouts import apply, read_layout
+
+    values = {
+        "instance": request.instance or environment.get(INSTANCE_VARIABLE, ""),
+        "state-dir": request.state_dir,
+        "session-id": request.session_id,
+    }
+    for pair in request.value:
+        name, equals, value = pair.partition("=")
+        if not equals or not name or not value:
+            raise _usage(f"--value {pair} is not NAME=TEXT", "", "write for example --value agent-home=/path")
+        values[name] = value
+    layout = request.known_layout or read_layout(request.layout)
+    return apply(layout, provider=request.provider, values=values, environment=environment)
 
 
 def _known(what: str, value: str, allowed: Sequence[str]) -> None:

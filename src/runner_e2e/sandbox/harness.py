@@ -16,7 +16,7 @@ from runner_e2e import kernel
 from runner_e2e.errors import LaunchError
 from runner_e2e.sandbox import service
 from runner_e2e.sandbox.events import Streams, parse
-from runner_e2e.sandbox.planning import create_directories, make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.streams import refuse_reopening
@@ -149,7 +149,7 @@ class Launcher:
         """Looks at the paths of *policy* once, for many launches; raises :class:`LaunchError` to refuse it."""
         require_landlock(policy, self._host)
         variables = dict(os.environ if environment is None else environment)
-        created = create_directories(policy.create)
+        created = create_entries(policy)
         found = survey(policy, directory=directory or os.getcwd(), environment=variables, user=self._host.user)
         return Prepared(policy=policy, found=found, environment=variables, created=created)
 

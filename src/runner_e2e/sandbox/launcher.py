@@ -13,7 +13,7 @@ import select
 from runner_e2e import kernel
 from runner_e2e.sandbox import init, mounts
 from runner_e2e.sandbox.events import Streams, parse
-from runner_e2e.sandbox.planning import create_directories, make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
 from runner_e2e.sandbox.streams import Relays, refuse_reopening
 
@@ -49,7 +49,7 @@ def launch(
     variables = dict(os.environ if environment is None else environment)
     host = read_host()
     require_landlock(policy, host)
-    created = create_directories(policy.create)
+    created = create_entries(policy)
     found = survey(policy, directory=directory or os.getcwd(), environment=variables, user=host.user)
     ways = Ways(policy, modes_of(host))
     while True:

@@ -26,7 +26,7 @@ __all__ = [
     "Host",
     "Survey",
     "agent_environment",
-    "create_directories",
+    "create_entries",
     "make_plan",
     "modes_of",
     "read_host",
@@ -60,14 +60,18 @@ def modes_of(host: Host) -> tuple[str, ...]:
     return ("privileged", "bare") if host.privileged else ("user-namespace", "sudo", "bare")
 
 
-def create_directories(paths: Sequence[str]) -> tuple[str, ...]:
-    """Makes the directories that a launch may not make itself because their parent is hidden from it."""
+def create_entries(policy: Policy) -> tuple[str, ...]:
+    """Makes what a launch may not make itself because its parent is hidden from it; returns what was made."""
     made = []
-    for path in paths:
-        if os.path.isdir(path):
+    for path in (*policy.create, *policy.create_files):
+        if os.path.lexists(path):
             continue
         try:
-            os.makedirs(path, mode=0o755)
+            if path in policy.create_files:
+                os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            else:
+                os.makedirs(path, mode=0o755)
         except OSError as error:
             from runner_e2e.errors import LaunchError
 

@@ -78,15 +78,16 @@ class Policy(Record):
     """One launch.
 
     ``hide`` must exist; ``hide_if_present`` is hidden where it exists. ``expose`` lies beneath something hidden.
-    ``create`` are directories made before the launch, ``workspace`` are paths the agent writes in under an own user,
-    ``read_only`` are paths that it must not change, ``home`` its home directory.
-    ``user`` is a numeric user id for the identity ``agent``, or None for the default one.
+    ``create`` and ``create_files`` are directories and empty files made before the launch. ``workspace`` are
+    directories that the agent writes in under a user of its own, ``read_only`` paths that it must not change, ``home``
+    its home directory. ``user`` is the number of the user for the identity ``agent``, or None for the default one.
     """
 
     hide: tuple[str, ...] = ()
     hide_if_present: tuple[str, ...] = ()
     expose: tuple[str, ...] = ()
     create: tuple[str, ...] = ()
+    create_files: tuple[str, ...] = ()
     workspace: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
     home: str = ""
@@ -131,5 +132,5 @@ class Policy(Record):
         }
 
 
-PATH_LISTS = ("hide", "hide_if_present", "expose", "create", "workspace", "read_only")
+PATH_LISTS = ("hide", "hide_if_present", "expose", "create", "create_files", "workspace", "read_only")
 SWITCHES = ("relay_streams", "allow_hard_links", "hide_deputies")
