@@ -1,0 +1,62 @@
+"""What to write instead of an argument: by command, in words that can be copied."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+__all__ = ["advise"]
+
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
+_OPTION_VALUE = re.compile(r"^[\"']?(-{0,2}[A-Za-z][\w-]*)=")
+
+_BY_KIND = {
+    "environment": 'hand it over in the environment, `{name}="${name}" {command} …`, and read the variable there',
+    "stdin": 'write it to the standard input: `printf %s "${name}" | {command} …`',
+    "docker-env": "export the variable and give its name only: `{command} … -e {name} …` (without `=`)",
+    "curl-header": "let curl read the header from its input: `printf 'Name: %s' \"${name}\" | curl -H @- …`",
+    "jq-env": "read it from the environment: `{name}=\"${name}\" {command} '… $ENV.{name} …'`",
+    "file": "write it to a file that only this user can read (`umask 077`), and give the name of the file",
+    "builtin": "use what the shell has built in: {builtin}",
+    "runner": "the runner makes this command line: give a handle here, and let the program read the value from a file",
+}
+
+_BY_COMMAND = {
+    "env": 'set it for the one command without `env`: `{name}="${name}" command …`',
+    "sudo": "export it, and let sudo keep it: `sudo --preserve-env={name} command …`",
+    "awk": 'read it from the environment: `{name}="${name}" awk \'… ENVIRON["{name}"] …\'`',
+    "gawk": 'read it from the environment: `{name}="${name}" gawk \'… ENVIRON["{name}"] …\'`',
+    "gh": "send the inputs as JSON on the standard input: `jq -n '{{id: $ENV.{name}}}' | gh workflow run … --json`",
+    "python": 'read it from the environment: `{name}="${name}" python … # os.environ["{name}"]`',
+    "python3": 'read it from the environment: `{name}="${name}" python3 … # os.environ["{name}"]`',
+    "node": 'read it from the environment: `{name}="${name}" node … // process.env.{name}`',
+    "make": "export it, and use `$${name}` in the recipe, which the recipe's shell expands",
+    "xargs": "read it in a loop: `while IFS= read -r value; do …; done`, and hand it over in the environment",
+    "grep": "give the pattern as a file: `grep -f <(printf '%s\\n' \"${name}\") …`",
+    "docker login": "write the password to the standard input: `docker login --password-stdin`",
+    "mkdir": "name the folder by a handle, not by the value",
+    "touch": "name the file by a handle, not by the value",
+}
+
+_BUILTINS = {
+    "basename": "`${{{name}##*/}}`",
+    "dirname": "`${{{name}%/*}}`",
+    "echo": "`echo` or `printf` without a path",
+    "printf": "`printf` without a path",
+    "test": "`[[ … ]]`",
+    "[": "`[[ … ]]`",
+    "expr": "`$(( … ))` and `${{{name}…}}`",
+}
+
+
+def advise(kind: str, *, command: str, argument: str) -> str:
+    """What to write instead of *argument* of *command*; *kind* is what the command table says, or a sentence."""
+    variable = _VARIABLE.search(argument)
+    option = _OPTION_VALUE.match(argument)
+    name = variable[1] if variable else option[1].lstrip("-").replace("-", "_").upper() if option else "VALUE"
+    program = posixpath.basename(command) if kind != "runner" else command
+    if kind not in _BY_KIND:
+        return kind
+    template = _BY_KIND[kind] if kind in {"builtin", "runner"} else _BY_COMMAND.get(program, _BY_KIND[kind])
+    builtin = _BUILTINS.get(program, "a parameter expansion, `[[ … ]]`, or `printf`").format(name=name)
+    return template.format(name=name, command=program, builtin=builtin)

@@ -1,0 +1,72 @@
+"""Findings: what a rule says about a place, and the way the value took to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from runner_e2e.lint.sighting import Sighting
+    from runner_e2e.lint.values import Confidence, Span, Taint
+
+__all__ = ["Finding", "FlowPlace", "Level", "Rule", "flow_of", "named"]
+
+Level = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FlowPlace:
+    """One place of the way from the source to the sink, and what happens to the value there."""
+
+    span: Span
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """``message`` states the fact, ``why`` its cause, ``fix`` the remedy."""
+
+    rule: str
+    level: Level
+    confidence: Confidence
+    span: Span
+    message: str
+    why: str = ""
+    fix: str = ""
+    flow: tuple[FlowPlace, ...] = ()
+    labels: tuple[str, ...] = ()
+    """Names of the values it is about."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """One rule: ``check`` turns a sighting into a finding, or into None when it is not its business."""
+
+    id: str
+    summary: str
+    explanation: str
+    check: Callable[[Sighting], Finding | None]
+
+
+def named(taints: Iterable[Taint]) -> str:
+    """The names of labelled values for a message: ```a` and `b```."""
+    names = sorted({taint.label.name for taint in taints})
+    quoted = [f"`{name}`" for name in names]
+    return " and ".join((", ".join(quoted[:-1]), quoted[-1])) if len(quoted) > 1 else quoted[0]
+
+
+def flow_of(taints: Iterable[Taint]) -> tuple[FlowPlace, ...]:
+    """The way of the surest label: from where the value is read, step by step, without repetition."""
+    ordered = sorted(taints, key=lambda taint: (-taint.confidence, taint.label.name))
+    trail = next((taint for taint in ordered if taint.trail is not None), None)
+    if trail is None or trail.trail is None:
+        return ()
+    places: list[FlowPlace] = []
+    for number, step in enumerate(trail.trail.walk()):
+        note = f"`{trail.label.name}` goes {step.note}" if number == 0 and step.note.startswith("into") else step.note
+        place = FlowPlace(span=step.origin.span(step.start, step.end), note=note)
+        if not places or places[-1] != place:
+            places.append(place)
+    return tuple(places)

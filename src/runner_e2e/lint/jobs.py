@@ -1,0 +1,249 @@
+"""Workflows and their jobs: contexts, ``needs``, matrices, containers, and calls of reusable workflows."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from runner_e2e.errors import ConfigurationError
+from runner_e2e.lint.actions import report_argument, use_action
+from runner_e2e.lint.contexts import (
+    EVENT_PATH,
+    OUTCOMES,
+    STRATEGY,
+    github_context,
+    inputs_context,
+    matrix_context,
+    runner_context,
+    secrets_context,
+)
+from runner_e2e.lint.expression_data import ANYTHING, NULL, Choice, Data, Dictionary, Textual, of_value, to_json
+from runner_e2e.lint.run import MAX_DEPTH
+from runner_e2e.lint.shell.results import Files
+from runner_e2e.lint.steps import JobState, Scope, StepRunner, environment_data, read_environment
+from runner_e2e.lint.values import UNKNOWN, Confidence, Taint, Value, merged
+from runner_e2e.lint.workflow import Action, Block, Workflow, entries, list_of
+from runner_e2e.yaml_positions import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from runner_e2e.lint.repository import Document
+    from runner_e2e.lint.run import Run
+    from runner_e2e.lint.texts import Reader
+    from runner_e2e.lint.workflow import Job
+    from runner_e2e.yaml_positions import Node
+
+__all__ = ["run_action", "run_workflow"]
+
+_TEXT = Textual(UNKNOWN)
+
+
+def run_workflow(run: Run, document: Document) -> None:
+    """Analyses the workflow in *document* as GitHub would start it: any input, any secret."""
+    workflow = Workflow(document.root)
+    names = run.names.inputs_of(document.text)
+    declared = (*workflow.inputs("workflow_dispatch"), *workflow.inputs("workflow_call"))
+    contexts = {
+        "github": github_context(workflow, names),
+        "inputs": inputs_context(declared, names),
+        "secrets": secrets_context(document.text),
+        "vars": Dictionary.of({}, others=_TEXT),
+    }
+    _WorkflowRunner(run, document, workflow, contexts).run_jobs()
+
+
+def run_action(run: Run, document: Document) -> None:
+    """Analyses the action in *document* for any caller."""
+    action = Action(document.root)
+    names = run.names.inputs_of(document.text)
+    contexts: dict[str, Data] = {
+        "github": github_context(None, names),
+        "inputs": inputs_context(action.inputs, names),
+        "runner": runner_context(()),
+        "job": ANYTHING,
+        "matrix": ANYTHING,
+        "strategy": STRATEGY,
+    }
+    reader = run.reader(document)
+    scope = Scope(reader=reader, contexts=contexts)
+    state = JobState(environment={}, files=_files(run, contexts["github"]))
+    StepRunner(run, state, scope, use_action).run_all(action.steps)
+
+
+def _files(run: Run, github: Data) -> Files:
+    """The files a job starts with: the event, and those of the repository."""
+    event = github.get("event") if isinstance(github, Dictionary) else NULL
+    return Files(
+        contents={(EVENT_PATH,): to_json(event)},
+        find_script=run.repository.script,
+        find_text=run.repository.text,
+    )
+
+
+class _WorkflowRunner:
+    def __init__(self, run: Run, document: Document, workflow: Workflow, contexts: Mapping[str, Data]) -> None:
+        self.run = run
+        self.reader: Reader = run.reader(document)
+        self.workflow = workflow
+        self.contexts = contexts
+        self.environment = read_environment(run, self.reader, workflow.env, contexts)
+        self.results: dict[str, Data] = {}
+
+    def run_jobs(self) -> None:
+        """Runs the jobs, those that others need first."""
+        for job in _in_order(self.workflow.jobs):
+            self.run.check_time()
+            self.results[job.id] = self._job(job)
+
+    def outputs(self) -> dict[str, Data]:
+        """Outputs of the workflow for its caller."""
+        contexts = {**self.contexts, "jobs": Dictionary.of(self.results)}
+        found: dict[str, Data] = {}
+        for key, item in entries(self.workflow.call_outputs):
+            note = f"into the output `{key.value}` of the workflow"
+            found[key.value] = of_value(self.reader.value(Block(item).get("value"), contexts, note))
+        return found
+
+    def _job(self, job: Job) -> Data:
+        needs = {name: self.results[name] for name in job.needs if name in self.results}
+        contexts: dict[str, Data] = {**self.contexts, "needs": Dictionary.of(needs), "strategy": STRATEGY}
+        runs = self.reader.condition(job.condition, contexts)
+        if runs is False:
+            return Dictionary.of({"outputs": Dictionary.of({}), "result": OUTCOMES})
+        matrix = self.reader.data(job.matrix, contexts, "into the matrix")
+        contexts["matrix"] = matrix_context(matrix, self.run.names)
+        outputs = self._call(job, job.uses, contexts) if job.uses is not None else self._steps(job, contexts)
+        if runs is None:
+            outputs = {name: Choice.of((data, NULL)) for name, data in outputs.items()}
+        return Dictionary.of({"outputs": Dictionary.of(outputs), "result": OUTCOMES})
+
+    def _steps(self, job: Job, contexts: dict[str, Data]) -> dict[str, Data]:
+        self._containers(job, contexts)
+        environment = {**self.environment, **read_environment(self.run, self.reader, job.env, contexts)}
+        labels = job.runner_labels
+        contexts |= {"runner": runner_context(labels), "job": ANYTHING}
+        state = JobState(
+            environment=environment,
+            files=_files(self.run, contexts["github"]),
+            in_container=job.get("container") is not None,
+            windows=any("windows" in label.lower() for label in labels),
+        )
+        defaults = (job.default_run, self.workflow.default_run)
+        scope = Scope(reader=self.reader, contexts=contexts, defaults=defaults)
+        StepRunner(self.run, state, scope, use_action).run_all(job.steps)
+        results = {**contexts, "steps": Dictionary.of(scope.outputs), "env": environment_data(state.environment)}
+        found: dict[str, Data] = {}
+        for key, item in entries(job.get("outputs")):
+            value = self.reader.value(item, results, f"into the output `{key.value}` of the job")
+            found[key.value] = of_value(_without_secrets(value))
+        return found
+
+    def _containers(self, job: Job, contexts: Mapping[str, Data]) -> None:
+        """``docker create`` gets image, variables, options, volumes and ports on its command line."""
+        containers = [job.get("container"), *(value for _, value in entries(job.get("services")))]
+        for container in containers:
+            for node in _docker_arguments(container):
+                value = self.reader.value(node, contexts, "into the command line of `docker create`")
+                report_argument(self.run, self.reader, node, value, subject="docker create")
+
+    def _call(self, job: Job, uses: Scalar, contexts: Mapping[str, Data]) -> dict[str, Data]:
+        """A local reusable workflow, with what this job gives it."""
+        given = {
+            key.value: self.reader.data(item, contexts, f"into the input `{key.value}` of `{uses.value}`")
+            for key, item in entries(job.get("with"))
+        }
+        document = self._callee(uses.value)
+        if document is None:
+            return {}
+        path = posixpath.normpath(uses.value)
+        callee = Workflow(document.root)
+        inputs = _call_inputs(self.run.reader(document), callee, given)
+        secrets = self._call_secrets(job, contexts)
+        inner = {**self.contexts, "inputs": inputs, "secrets": secrets}
+        self.run.callees.append(path)
+        try:
+            runner = _WorkflowRunner(self.run, document, callee, inner)
+            runner.run_jobs()
+            return runner.outputs()
+        finally:
+            self.run.callees.pop()
+
+    def _callee(self, uses: str) -> Document | None:
+        path = posixpath.normpath(uses)
+        if not uses.startswith("./") or path in self.run.callees or len(self.run.callees) >= MAX_DEPTH:
+            return None
+        try:
+            return self.run.repository.document(path)
+        except ConfigurationError:
+            return None  # reported for the file itself
+
+    def _call_secrets(self, job: Job, contexts: Mapping[str, Data]) -> Data:
+        node = job.get("secrets")
+        if isinstance(node, Scalar) and node.value == "inherit":
+            return contexts.get("secrets", NULL)
+        token = contexts.get("secrets", NULL)
+        found = {
+            key.value: self.reader.data(item, contexts, f"into the secret `{key.value}`") for key, item in entries(node)
+        }
+        if isinstance(token, Dictionary):
+            found.setdefault("GITHUB_TOKEN", token.get("GITHUB_TOKEN"))
+        return Dictionary.of(found)
+
+
+def _call_inputs(reader: Reader, callee: Workflow, given: Mapping[str, Data]) -> Data:
+    by_name = {name.lower(): data for name, data in given.items()}
+    found: dict[str, Data] = {}
+    for declared in callee.inputs("workflow_call"):
+        data = by_name.get(declared.name.lower())
+        found[declared.name] = reader.data(declared.get("default"), {}, "") if data is None else data
+    return Dictionary.of(found)
+
+
+def _without_secrets(value: Value) -> Value:
+    """The runner drops a job output that holds a secret: only a changed one passes."""
+
+    def weaker(taint: Taint) -> Taint:
+        return Taint(taint.label, Confidence.LOW, taint.trail) if taint.label.kind == "secret" else taint
+
+    if not any(taint.label.kind == "secret" for taint in value.taints):
+        return value
+    return Value.of(merged(weaker(taint) for taint in value.taints))
+
+
+def _docker_arguments(container: Node | None) -> Iterator[Node]:
+    if isinstance(container, Scalar):
+        yield container
+        return
+    block = Block(container)
+    for name in ("image", "options"):
+        found = block.scalar(name)
+        if found is not None:
+            yield found
+    for name in ("volumes", "ports"):
+        yield from list_of(block.get(name))
+    for _, node in entries(block.get("env")):
+        yield node
+    username = Block(block.get("credentials")).scalar("username")
+    if username is not None:
+        yield username
+
+
+def _in_order(jobs: tuple[Job, ...]) -> list[Job]:
+    """The jobs, each after those it needs; jobs that need one another keep the order of the file."""
+    by_id = {job.id: job for job in jobs}
+    done: dict[str, Job] = {}
+    for first in jobs:
+        stack = [(first, iter(first.needs))]
+        open_ids = {first.id}
+        while stack:
+            job, rest = stack[-1]
+            needed = next((by_id[name] for name in rest if name in by_id), None)
+            if needed is None:
+                done.setdefault(job.id, job)
+                open_ids.discard(job.id)
+                stack.pop()
+            elif needed.id not in done and needed.id not in open_ids:
+                open_ids.add(needed.id)
+                stack.append((needed, iter(needed.needs)))
+    return list(done.values())

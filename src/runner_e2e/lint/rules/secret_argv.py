@@ -1,0 +1,48 @@
+"""No secret in the argument vector of a process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runner_e2e.lint.advice import advise
+from runner_e2e.lint.finding import Finding, Rule, flow_of, named
+from runner_e2e.lint.sighting import Surface
+
+if TYPE_CHECKING:
+    from runner_e2e.lint.sighting import Sighting
+
+__all__ = ["RULE"]
+
+EXPLANATION = """\
+A secret (`secrets.*`, `github.token`, or text made of one) is an argument of a program that the step starts.
+
+Every process of the runner can read the command line of every other one, and many programs put their arguments into
+logs and error reports. The mask of the log does not help there.
+
+Most programs take a secret from the environment, from standard input or from a file."""
+
+
+def check(sighting: Sighting) -> Finding | None:
+    """A finding for a secret in an argument."""
+    taints = [taint for taint in sighting.taints if taint.label.kind == "secret"]
+    if sighting.surface is not Surface.ARGV or not taints:
+        return None
+    return Finding(
+        rule="secret-argv",
+        level="warning",
+        confidence=max(taint.confidence for taint in taints),
+        span=sighting.origin.span(sighting.start, sighting.end),
+        message=f"the secret {named(taints)} is an argument of `{sighting.subject}`",
+        why="every process on the machine can read this command line",
+        fix=advise(sighting.advice, command=sighting.subject, argument=sighting.detail),
+        flow=flow_of(taints),
+        labels=tuple(sorted({taint.label.name for taint in taints})),
+    )
+
+
+RULE = Rule(
+    id="secret-argv",
+    summary="no secret in the arguments of a program",
+    explanation=EXPLANATION,
+    check=check,
+)

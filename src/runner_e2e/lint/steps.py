@@ -1,0 +1,281 @@
+"""Steps in their order: environment, outputs, files and scripts, as the runner hands them from one to the next."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from runner_e2e.lint.contexts import OUTCOMES, WORKSPACE, confidential
+from runner_e2e.lint.expression_data import NULL, Choice, Data, Dictionary, Textual, as_value, of_value
+from runner_e2e.lint.shell import ShellOptions, analyse
+from runner_e2e.lint.sighting import Sighting, Surface
+from runner_e2e.lint.step_shell import StepShell, step_shell
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value, normal
+from runner_e2e.lint.workflow import entries
+from runner_e2e.yaml_positions import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from runner_e2e.lint.run import Run
+    from runner_e2e.lint.shell.results import Files, ShellResult
+    from runner_e2e.lint.texts import Reader
+    from runner_e2e.lint.workflow import Block, Step
+    from runner_e2e.yaml_positions import Node
+
+__all__ = [
+    "JobState",
+    "Scope",
+    "StepRunner",
+    "UseAction",
+    "Visible",
+    "environment_data",
+    "read_environment",
+    "step_data",
+]
+
+UseAction: TypeAlias = "Callable[[StepRunner, Step, Scalar, Visible], Dictionary | None]"
+"""Runs the action that a step uses, and gives what the step gives."""
+
+_FIRST_STAND_IN = 0xE200
+
+
+@dataclass
+class JobState:
+    """What steps of one job leave for the next ones. Scripts and actions change it in place."""
+
+    environment: dict[str, Value]
+    """Variables of workflow and job, and what ``$GITHUB_ENV`` added."""
+    files: Files
+    any_variable: Value = EMPTY
+    """Text that was written to ``$GITHUB_ENV`` under names that are not known."""
+    in_container: bool = False
+    windows: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """Where steps stand: a job of a workflow, or a composite action that a step uses."""
+
+    reader: Reader
+    contexts: Mapping[str, Data]
+    """Contexts of every step here, without ``env`` and ``steps``."""
+    defaults: tuple[Block, ...] = ()
+    """``defaults.run`` of job and workflow, the nearer first."""
+    inherited: Mapping[str, Value] = field(default_factory=dict)
+    """Variables of the step that uses the action."""
+    outputs: dict[str, Data] = field(default_factory=dict)
+    """Step id (lower case) -> what ``steps`` says of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visible:
+    """What one step sees: its variables, and the contexts its expressions may use."""
+
+    environment: Mapping[str, Value]
+    contexts: Mapping[str, Data]
+
+
+def environment_data(variables: Mapping[str, Value]) -> Data:
+    """``env`` for these variables."""
+    return Dictionary.of({name: of_value(value) for name, value in variables.items()})
+
+
+def step_data(outputs: Mapping[str, Data], *, others: Data = NULL) -> Dictionary:
+    """What ``steps.<id>`` is; *others* is any output without a name here."""
+    return Dictionary.of(
+        {"outputs": Dictionary.of(outputs, others=others), "outcome": OUTCOMES, "conclusion": OUTCOMES}
+    )
+
+
+def read_environment(run: Run, reader: Reader, node: Node | None, contexts: Mapping[str, Data]) -> dict[str, Value]:
+    """The variables of an ``env`` mapping, or of the expression that stands for one."""
+    found: dict[str, Value] = {}
+    if isinstance(node, Scalar):
+        data = reader.data(node, contexts, "into the environment")
+        if isinstance(data, Dictionary):
+            found = {name: as_value(item) for name, item in data.entries.values()}
+    for key, item in entries(node):
+        found[key.value] = reader.value(item, contexts, f"into the environment variable `{key.value}`")
+    for name in found.keys() & run.names.environment:
+        found[name] = _named(name, found[name])
+    return found
+
+
+def _named(name: str, value: Value) -> Value:
+    """A variable that is confidential by its name, unless its value is known or labelled already."""
+    if value.constants is not None or any(taint.label.kind == "confidential" for taint in value.taints):
+        return value
+    return confidential(f"env.{name}")
+
+
+class StepRunner:
+    """Runs the steps of one scope; sightings go to the run, effects to the state and to ``scope.outputs``."""
+
+    def __init__(self, run: Run, state: JobState, scope: Scope, use_action: UseAction) -> None:
+        self.run = run
+        self.use_action = use_action
+        self.state = state
+        self.scope = scope
+        self.reader = scope.reader
+
+    def run_all(self, steps: tuple[Step, ...]) -> None:
+        """Runs *steps* one after the other."""
+        for step in steps:
+            self.run.check_time()
+            self._step(step)
+
+    def _step(self, step: Step) -> None:
+        visible = self._visible(step)
+        runs = self.reader.condition(step.condition, visible.contexts)
+        outputs: Dictionary | None = step_data({}) if runs is False else None
+        if runs is not False:
+            before = (dict(self.state.environment), self.state.files)
+            if step.run is not None:
+                outputs = self._script(step, step.run, visible)
+            elif step.uses is not None:
+                outputs = self.use_action(self, step, step.uses, visible)
+            if runs is None:
+                self._may_not_have_run(*before)
+                outputs = _optional(outputs) if outputs is not None else None
+        if step.id:
+            self.scope.outputs[step.id.lower()] = outputs or step_data({}, others=Textual(UNKNOWN))
+
+    def _visible(self, step: Step) -> Visible:
+        environment = {**self.state.environment, **self.scope.inherited}
+        contexts = {
+            **self.scope.contexts,
+            "env": environment_data(environment),
+            "steps": Dictionary.of(self.scope.outputs),
+        }
+        own = read_environment(self.run, self.reader, step.env, contexts)
+        if own:
+            environment.update(own)
+            contexts["env"] = environment_data(environment)
+        return Visible(environment=environment, contexts=contexts)
+
+    def _may_not_have_run(self, environment: dict[str, Value], files: Files) -> None:
+        state = self.state
+        for name, value in state.environment.items():
+            state.environment[name] = value | environment.get(name, EMPTY)
+        if state.files is not files:
+            contents = dict(state.files.contents)
+            for path, value in files.contents.items():
+                contents[path] = contents[path] | value if path in contents else value
+            state.files = replace(state.files, contents=contents)
+
+    def _script(self, step: Step, node: Scalar, visible: Visible) -> Dictionary | None:
+        run, state = self.run, self.state
+        script = self.reader.script(node, visible.contexts, "into the text of the script")
+        for hole in script.interpolations:
+            if hole.value.taints:
+                run.report(
+                    Sighting(
+                        surface=Surface.SCRIPT,
+                        origin=script.origin,
+                        start=hole.start,
+                        end=hole.end,
+                        taints=hole.value.taints,
+                        subject=script.text[hole.start : hole.end],
+                    )
+                )
+        shell, arguments = self._shell(step, visible)
+        directory = self._directory(step, visible)
+        environment = {**run.process_environment, **visible.environment}
+        self._add_unnamed(environment, script.text)
+        if shell.posix is None or not run.in_reach(script, environment, state.files, arguments):
+            return None
+        options = ShellOptions(
+            shell=shell.posix,
+            errexit=shell.errexit,
+            pipefail=shell.pipefail,
+            deadline=run.deadline,
+            directory=directory,
+            trace=run.trace is not None,
+        )
+        result = analyse(script, environment=environment, positional=arguments, files=state.files, options=options)
+        run.take(result)
+        return self._after(result)
+
+    def _after(self, result: ShellResult) -> Dictionary:
+        state = self.state
+        for name, value in result.environment_writes.items():
+            if name == "*":
+                state.any_variable |= value
+            else:
+                state.environment[name] = _named(name, value) if name in self.run.names.environment else value
+        state.files = result.files
+        outputs = {name: of_value(value) for name, value in result.outputs.items() if name != "*"}
+        rest = result.outputs.get("*")
+        others = NULL if rest is None else of_value(rest.weakened(Confidence.MEDIUM) | EMPTY)
+        return step_data(outputs, others=others)
+
+    def _setting(self, step: Step, name: str) -> Scalar | None:
+        own = step.scalar(name)
+        if own is not None:
+            return own
+        return next((found for block in self.scope.defaults if (found := block.scalar(name)) is not None), None)
+
+    def _shell(self, step: Step, visible: Visible) -> tuple[StepShell, tuple[Value, ...]]:
+        """The shell of a step and the arguments that its template gives to the script."""
+        node = self._setting(step, "shell")
+        if node is None:
+            return step_shell(None, windows=self.state.windows), ()
+        value = self.reader.value(node, visible.contexts, "into the command line of the shell")
+        program = (node.value.split() or ["shell"])[0]
+        self._whole(node, value, subject=program, advice="environment")
+        holes = [piece for piece in value.texts[0] if isinstance(piece, Hole)]
+        marks = iter(range(_FIRST_STAND_IN, _FIRST_STAND_IN + len(holes)))
+        shell = step_shell("".join(chr(next(marks)) if isinstance(piece, Hole) else piece for piece in value.texts[0]))
+        words = (
+            normal(holes[ord(char) - _FIRST_STAND_IN] if ord(char) >= _FIRST_STAND_IN else char for char in word)
+            for word in shell.arguments
+        )
+        return shell, tuple(Value((word,)) for word in words)
+
+    def _directory(self, step: Step, visible: Visible) -> str:
+        node = self._setting(step, "working-directory")
+        if node is None:
+            return WORKSPACE
+        value = self.reader.value(node, visible.contexts, "into the working directory")
+        if self.state.in_container:  # `docker exec --workdir`
+            self._whole(node, value, subject="docker exec", advice="runner")
+        if value.constant is None:
+            return f"{WORKSPACE}/unknown"
+        return posixpath.normpath(posixpath.join(WORKSPACE, value.constant))
+
+    def _whole(self, node: Scalar, value: Value, *, subject: str, advice: str) -> None:
+        """Reports a scalar that becomes part of a command line as a whole."""
+        if value.taints:
+            self.run.report(
+                Sighting(
+                    surface=Surface.ARGV,
+                    origin=self.reader.origin(node),
+                    start=0,
+                    end=len(node.value),
+                    taints=value.taints,
+                    subject=subject,
+                    detail=node.value,
+                    advice=advice,
+                )
+            )
+
+    def _add_unnamed(self, environment: dict[str, Value], text: str) -> None:
+        """Text of unknown names in ``$GITHUB_ENV`` may be any variable that the script reads and nobody sets."""
+        if self.state.any_variable.taints:
+            for name in set(_VARIABLE.findall(text)) - environment.keys():
+                environment[name] = self.state.any_variable.weakened(Confidence.MEDIUM) | EMPTY
+
+
+_VARIABLE = re.compile(r"\$\{?[#!]?([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def _optional(step: Dictionary) -> Dictionary:
+    """What a step gives that may have been skipped: each output may be empty too."""
+    outputs = step.get("outputs")
+    if not isinstance(outputs, Dictionary):
+        return step
+    kept = {name: Choice.of((item, NULL)) for name, item in outputs.entries.values()}
+    return step_data(kept, others=outputs.others)
