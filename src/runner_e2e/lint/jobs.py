@@ -67,18 +67,14 @@ def run_action(run: Run, document: Document) -> None:
     }
     reader = run.reader(document)
     scope = Scope(reader=reader, contexts=contexts)
-    state = JobState(environment={}, files=_files(run, contexts["github"]))
+    state = JobState(environment={}, files=_event_file(contexts["github"]))
     StepRunner(run, state, scope, use_action).run_all(action.steps)
 
 
-def _files(run: Run, github: Data) -> Files:
-    """The files a job starts with: the event, and those of the repository."""
+def _event_file(github: Data) -> Files:
+    """The files a job starts with: the event, which holds the inputs."""
     event = github.get("event") if isinstance(github, Dictionary) else NULL
-    return Files(
-        contents={(EVENT_PATH,): to_json(event)},
-        find_script=run.repository.script,
-        find_text=run.repository.text,
-    )
+    return Files(contents={(EVENT_PATH,): to_json(event)})
 
 
 class _WorkflowRunner:
@@ -125,7 +121,7 @@ class _WorkflowRunner:
         contexts |= {"runner": runner_context(labels), "job": ANYTHING}
         state = JobState(
             environment=environment,
-            files=_files(self.run, contexts["github"]),
+            files=_event_file(contexts["github"]),
             in_container=job.get("container") is not None,
             windows=any("windows" in label.lower() for label in labels),
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import posixpath
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from runner_e2e.errors import ConfigurationError
+from runner_e2e.errors import ConfigurationError, Place
+from runner_e2e.lint.contexts import WORKSPACE
 from runner_e2e.lint.settings import Names, read_names
 from runner_e2e.lint.values import Origin, Script
 from runner_e2e.yaml_positions import compose, decode
@@ -14,6 +16,7 @@ from runner_e2e.yaml_positions import compose, decode
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from runner_e2e.lint.shell.results import Files
     from runner_e2e.yaml_positions import Node
 
 __all__ = ["MAX_SCRIPT_BYTES", "Document", "Repository", "find_root"]
@@ -123,6 +126,26 @@ class Repository:
         except (OSError, UnicodeDecodeError):
             return None
 
+    def seen_from(self, files: Files, directory: str) -> Files:
+        """*files* with those of the repository, for a step whose working directory is *directory*."""
+
+        def located(path: str) -> str | None:
+            """The path in the repository for one that a script uses."""
+            if path.startswith("/"):
+                return posixpath.relpath(path, WORKSPACE) if path.startswith(f"{WORKSPACE}/") else None
+            there = posixpath.relpath(posixpath.join(directory, path), WORKSPACE)
+            return there if self.locate(there) is not None else path
+
+        def script(path: str) -> Script | None:
+            relative = located(path)
+            return self.script(relative) if relative is not None else None
+
+        def text(path: str) -> str | None:
+            relative = located(path)
+            return self.text(relative) if relative is not None else None
+
+        return replace(files, find_script=script, find_text=text)
+
     def script(self, relative: str) -> Script | None:
         """The program at a path of the repository, None when there is no text file."""
         relative = posixpath.normpath(relative)
@@ -138,8 +161,6 @@ def read_document(path: Path, shown: str) -> Document:
 
     Raises :class:`~runner_e2e.errors.ConfigurationError` when it cannot be read.
     """
-    from runner_e2e.errors import Place
-
     try:
         data = path.read_bytes()
     except OSError as error:

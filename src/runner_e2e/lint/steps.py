@@ -49,6 +49,8 @@ class JobState:
     environment: dict[str, Value]
     """Variables of workflow and job, and what ``$GITHUB_ENV`` added."""
     files: Files
+    path: Value = EMPTY
+    """Folders that ``$GITHUB_PATH`` put before the others, each with a colon."""
     any_variable: Value = EMPTY
     """Text that was written to ``$GITHUB_ENV`` under names that are not known."""
     in_container: bool = False
@@ -184,6 +186,7 @@ class StepRunner:
         shell, arguments = self._shell(step, visible)
         directory = self._directory(step, visible)
         environment = {**run.process_environment, **visible.environment}
+        environment["PATH"] = state.path + environment["PATH"]
         self._add_unnamed(environment, script.text)
         if shell.posix is None or not run.in_reach(script, environment, state.files, arguments):
             return None
@@ -195,7 +198,8 @@ class StepRunner:
             directory=directory,
             trace=run.trace is not None,
         )
-        result = analyse(script, environment=environment, positional=arguments, files=state.files, options=options)
+        files = run.repository.seen_from(state.files, directory)
+        result = analyse(script, environment=environment, positional=arguments, files=files, options=options)
         run.take(result)
         return self._after(result)
 
@@ -207,6 +211,8 @@ class StepRunner:
             else:
                 state.environment[name] = _named(name, value) if name in self.run.names.environment else value
         state.files = result.files
+        for path in result.paths:
+            state.path = path + Value.literal(":") + state.path
         outputs = {name: of_value(value) for name, value in result.outputs.items() if name != "*"}
         rest = result.outputs.get("*")
         others = NULL if rest is None else of_value(rest.weakened(Confidence.MEDIUM) | EMPTY)
