@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.cells.selectors import Selection
-from runner_e2e.errors import DefectError, UsageError
+from runner_e2e.errors import UsageError
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -44,7 +44,8 @@ def stands_on_command_line(selection: Selection) -> bool:
     words = Path("/proc/self/cmdline").read_bytes().split(b"\0")
     names = [*selection.suites, *selection.groups, *selection.profiles, *selection.environments]
     names += [*selection.cases, *selection.ids]
-    return any(word == name.encode() or word.endswith(b"=" + name.encode()) for name in names for word in words)
+    given = [name.encode() for name in names if name]
+    return any(word == name or word.endswith(b"=" + name) for name in given for word in words)
 
 
 def execute_again(request: RunRequest) -> NoReturn:
@@ -70,6 +71,6 @@ def receive(descriptor: int) -> RunRequest:
         request = RunRequest(**given)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError("--handed-over is for this program's own use", fix="use the selectors instead") from error
-    if stands_on_command_line(request.selection):
-        raise DefectError("the selection still stands on the command line after a new start")
+    if sys.argv[1:] != ["run", "--handed-over", str(descriptor)]:
+        raise UsageError("--handed-over is for this program's own use", fix="use the selectors instead")
     return request
