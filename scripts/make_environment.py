@@ -22,6 +22,7 @@ def main(arguments: list[str]) -> int:
             environment=Path(arguments[1]),
             lock=ROOT / "requirements" / f"{arguments[0]}.txt",
             source=ROOT / "src",
+            with_pip=arguments[0] == "dev",
         )
     except RunnerE2EError as error:
         print(f"make_environment: {error}", file=sys.stderr)

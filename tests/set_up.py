@@ -13,6 +13,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NODE = HERE / "node"
+LOCK = HERE.parent / "requirements" / "runtime.txt"
+WHEELS = HERE.parent / ".venv" / "wheels"
 
 # Program looked for -> Debian and Ubuntu package that brings it.
 PACKAGES = {
@@ -79,12 +81,29 @@ def install_node_modules() -> bool:
     return True
 
 
+def download_wheels() -> bool:
+    """Keeps the locked packages as files, from which tests of the action install them without network."""
+    stamp = WHEELS / ".complete"
+    wanted = LOCK.read_bytes() + sys.version.encode()
+    if stamp.is_file() and stamp.read_bytes() == wanted:
+        return True
+    print("set_up: pip download (the locked packages, for tests that install them)", flush=True)
+    shutil.rmtree(WHEELS, ignore_errors=True)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--quiet", "--disable-pip-version-check"]
+    command += ["--require-hashes", "--only-binary=:all:", "--no-deps", "-r", str(LOCK), "-d", str(WHEELS)]
+    if subprocess.run(command, check=False).returncode:
+        print("set_up: pip download failed; its own message stands above", file=sys.stderr)
+        return False
+    stamp.write_bytes(wanted)
+    return True
+
+
 def main() -> int:
     """Installs what is missing; 0 when everything is there."""
     packages = missing_packages()
     if packages and not install_packages(packages):
         return 1
-    return 0 if install_node_modules() else 1
+    return 0 if install_node_modules() and download_wheels() else 1
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,25 @@ def test_key_and_place_change_with_the_lock(tmp_path: Path) -> None:
 )
 def test_secrets_in_scope(name: str, value: str, secret: bool) -> None:
     assert bootstrap.secrets_in_scope({name: value}) == ((name,) if secret else ())
+
+
+def test_without_the_pip_of_this_python_the_venv_gets_one(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ensurepip", None)
+    lock = make_lock(tmp_path / "lock.txt", wheel)
+    programs = bootstrap.install(environment=tmp_path / "environment", lock=lock, source=SOURCE)
+    assert (programs / "pip").exists()
+    assert run(programs / "python3", "-c", f"import {NAME}; print({NAME}.VALUE)") == "from the wheel\n"
+
+
+def test_a_python_without_venv_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise subprocess.CalledProcessError(1, ["ensurepip"])
+
+    monkeypatch.setattr("venv.create", fail)
+    lock = tmp_path / "lock.txt"
+    lock.write_text("")
+    with pytest.raises(ConfigurationError, match="no virtual environment could be made") as caught:
+        bootstrap.install(environment=tmp_path / "environment", lock=lock, source=SOURCE)
+    assert "apt-get install python3-venv" in str(caught.value)

@@ -44,6 +44,14 @@ PROVIDER_SECRET = re.compile(
     re.VERBOSE,
 )
 
+# Runs a pip that lies in a wheel, as the standard library's ensurepip does; putting one into the venv takes longer
+# than everything else together.
+PIP_FROM_WHEEL = """\
+import runpy, sys
+sys.path.insert(0, sys.argv.pop(1))
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
+
 # The kernel reads at most this much of a first line, and splits it at blanks only once.
 MAXIMUM_SHEBANG = 127
 
@@ -73,10 +81,11 @@ def secrets_in_scope(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(name for name, value in environ.items() if value and PROVIDER_SECRET.fullmatch(name)))
 
 
-def install(*, environment: Path, lock: Path, source: Path) -> Path:
+def install(*, environment: Path, lock: Path, source: Path, with_pip: bool = False) -> Path:
     """Creates or completes *environment* from *lock*, with the package found in *source*.
 
     Returns the environment's ``bin``. Does nothing when the environment is complete for this lock and Python.
+    *with_pip* leaves a pip in it, for people who work with it.
     Raises :class:`ConfigurationError` when Python is too old, the place cannot be written, or pip refuses.
     """
     if sys.version_info < MINIMUM_PYTHON:
@@ -86,7 +95,7 @@ def install(*, environment: Path, lock: Path, source: Path) -> Path:
             fix="make PYTHON=python3.11 …, or put actions/setup-python before this action",
         )
     try:
-        _complete(environment, lock, source)
+        _complete(environment, lock, source, with_pip=with_pip)
     except OSError as error:
         raise ConfigurationError(
             f"no environment could be made in {environment}",
@@ -103,18 +112,36 @@ def _digest(*parts: bytes | str) -> str:
     return digest.hexdigest()[:16]
 
 
-def _complete(environment: Path, lock: Path, source: Path) -> None:
+def _complete(environment: Path, lock: Path, source: Path, *, with_pip: bool) -> None:
     stamp = environment / ".complete"
     key = environment_key(lock)
     if not stamp.is_file() or stamp.read_text() != key:
         stamp.unlink(missing_ok=True)
-        _create(environment)
-        _install_lock(environment / "bin" / "python3", lock)
+        wheel = _bundled_pip()
+        _create(environment, with_pip=with_pip or wheel is None)
+        pip = ["-c", PIP_FROM_WHEEL, str(wheel)] if wheel else ["-m", "pip"]
+        _install_lock([str(environment / "bin" / "python3"), "-I", *pip], lock)
     _add_package(environment, source)
     stamp.write_text(key)
 
 
-def _create(environment: Path) -> None:
+def _bundled_pip() -> Path | None:
+    """The wheel of pip that comes with this Python, or where a distribution keeps it; None where there is none."""
+    import sysconfig
+    from pathlib import Path
+
+    try:
+        import ensurepip
+    except ImportError:
+        return None
+    name = f"pip-{ensurepip.version()}-py3-none-any.whl"
+    places = [Path(ensurepip.__file__).parent / "_bundled"]
+    if distribution := sysconfig.get_config_var("WHEEL_PKG_DIR"):
+        places.insert(0, Path(distribution))
+    return next((place / name for place in places if (place / name).is_file()), None)
+
+
+def _create(environment: Path, *, with_pip: bool) -> None:
     """Makes the venv anew; one of another Python or half made would only fail later and less clearly."""
     import shutil
     import subprocess
@@ -123,7 +150,7 @@ def _create(environment: Path) -> None:
     if environment.exists():
         shutil.rmtree(environment)
     try:
-        venv.create(environment, with_pip=True, symlinks=True)
+        venv.create(environment, with_pip=with_pip, symlinks=True)
     except subprocess.CalledProcessError as error:
         raise ConfigurationError(
             f"no virtual environment could be made in {environment}",
@@ -132,13 +159,14 @@ def _create(environment: Path) -> None:
         ) from error
 
 
-def _install_lock(python: Path, lock: Path) -> None:
+def _install_lock(pip: list[str], lock: Path) -> None:
     import subprocess
 
     environment = {name: value for name, value in os.environ.items() if name not in NEUTRALISED}
     # Also stated, because a pip.conf may say otherwise and the environment outranks it.
     environment["PIP_USER"] = "0"
-    command = [str(python), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+    # Not compiled: most modules are never loaded, and those that are get compiled then.
+    command = [*pip, "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile"]
     command += ["--require-hashes", "--only-binary=:all:", "--no-deps", "-r", str(lock)]
     done = subprocess.run(command, env=environment, stdout=sys.stderr, check=False)
     if done.returncode:
