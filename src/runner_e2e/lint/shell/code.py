@@ -68,5 +68,3 @@ def judge(text: Value, environment: Mapping[str, Value], inputs: Iterable[Value]
 
 def _mentions(text: str, name: str) -> bool:
     return re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", text) is not None
-
-

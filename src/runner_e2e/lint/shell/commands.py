@@ -23,13 +23,15 @@ from runner_e2e.lint.shell.source import Source
 from runner_e2e.lint.shell.state import NULL, Channel, Field, Items, State, Variable
 from runner_e2e.lint.shell.tables import advice
 from runner_e2e.lint.shell.tables import builtins as builtin_names
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Text, Value, join
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["Commands"]
 
+# What bash has built in and no system has as a program: in a POSIX shell it is not found.
+_NO_PROGRAMS = (builtin_names("bash") - builtin_names("sh")) | {"[[", "]]", "function", "coproc", "select"}
 _POSIX_SPECIAL = frozenset({"eval", "exec", "exit", "return", "set", "shift", "trap", "unset", "export", "readonly"})
 
 
@@ -111,9 +113,7 @@ class Commands(Machine):
         while words and (name := words[0].static) in state.aliases and name not in seen and name is not None:
             seen.add(name)
             text = state.aliases[name]
-            source = Source(
-                self.source.origin, text, (), [words[0].start] * len(text), [words[0].end] * len(text)
-            )
+            source = Source(self.source.origin, text, (), [words[0].start] * len(text), [words[0].end] * len(text))
             program, error = parse(source, bash=self.bash)
             if error is not None or not program.commands or not isinstance(last := program.commands[-1], Simple):
                 return command
@@ -197,9 +197,9 @@ class Commands(Machine):
                     items = items.put(str(index), value)
         for key, value in zip(plain[::2], [*plain[1::2], EMPTY], strict=False):
             constant = key.constant
-            items = items.put_somewhere(value) if constant is None else items.put(constant, value)
+            items = items.put_somewhere(value, key) if constant is None else items.put(constant, value)
         exported = before.exported
-        state.assign(name, Variable(EMPTY, False, items, exported, before.attributes))  # noqa: FBT003
+        state.assign(name, Variable(EMPTY, False, items, exported, before.attributes))
 
     # --- resolution
 
@@ -302,16 +302,23 @@ class Commands(Machine):
     def start(self, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]) -> None:
         self.tick()
         name = fields[0].value.constant
+        if name in _NO_PROGRAMS:
+            state.status = 127
+            return
         shown = name if name is not None else self.source.origin.text[fields[0].start : fields[0].end] or "a program"
         programs.run(self, fields, state, at, environment)
+        if name in self.defined and name not in state.functions:
+            # A function that is not defined here: a program of its name is not likely.
+            fields = tuple(replace(one, value=one.value.weakened(Confidence.LOW)) for one in fields)
+        elif name is None and "/" not in shown and fields[0].value.taints:
+            # A value that is looked up as a program: it is in no argument vector unless it names one.
+            fields = (replace(fields[0], value=fields[0].value.weakened(Confidence.LOW)), *fields[1:])
         for one in fields:
             self.leak(one, command=shown.rsplit("/", 1)[-1] or shown, advice=advice(shown), at=at)
 
     # --- redirections
 
-    def redirect(
-        self, redirections: tuple[Redirection, ...], state: State, *, external: bool = False
-    ) -> None:
+    def redirect(self, redirections: tuple[Redirection, ...], state: State, *, external: bool = False) -> None:
         for one in redirections:
             self._redirect(one, state, external=external)
 
@@ -408,10 +415,16 @@ class Commands(Machine):
                 continue
             at = origin.find(piece, offset, span[1])
             if at < 0 and (at := origin.find(piece, offset if starts else 0)) < 0:
-                return source
-            starts.extend(range(at, at + len(piece)))
-            ends.extend(range(at + 1, at + len(piece) + 1))
+                # ``echo`` adds a newline that does not stand in the script.
+                piece = piece.rstrip("\n")
+                if not piece or (at := origin.find(piece, offset if starts else 0)) < 0:
+                    return source
+                added = len(source.text) - len(starts) - len(piece)
+            else:
+                added = 0
             offset = at + len(piece)
+            starts.extend([*range(at, offset), *[offset] * added])
+            ends.extend([*range(at + 1, offset + 1), *[offset] * added])
         if len(starts) != len(source.text):
             return source
         return Source(source.origin, source.text, source.inserted, starts, ends)

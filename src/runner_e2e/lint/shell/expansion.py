@@ -155,10 +155,9 @@ class _Fields:
         expressions = pattern.expressions()
         found: list[Field] = []
         if expressions is not None:
-            holder = resolve(("\0",), self.state.directory)
-            base = "".join(re.escape(piece) if isinstance(piece, str) else "(?s:.*)" for piece in holder)[
-                : -len("\\\0")
-            ]
+            here = resolve(("-",), self.state.directory)
+            base = "".join(re.escape(piece) if isinstance(piece, str) else "(?s:.*)" for piece in here)
+            base = base.removesuffix(re.escape("-"))
             for expression in expressions:
                 absolute = expression.startswith("/")
                 relative = re.sub(r"^(?:\\\./|\./)", "", expression)
@@ -336,7 +335,7 @@ def _indirect(machine: Machine, state: State, part: Parameter) -> Value | tuple[
     if part.subscript is not None and part.subscript.static in ("@", "*") and not part.operator:
         items = get_variable(machine, state, part.name).as_items()
         keys = [Field(Value.literal(key)) for key, _ in items.known]
-        return (*keys, Field(UNKNOWN, "list")) if items.others is not None else tuple(keys)
+        return (*keys, Field(items.other_keys, "list")) if items.others is not None else tuple(keys)
     variable = state.lookup(part.name)
     if variable is not None and "n" in variable.attributes and not part.operator:
         return variable.value

@@ -22,6 +22,7 @@ __all__ = [
     "matching_files",
     "named_channel",
     "path_keys",
+    "peek_channel",
     "put_file",
     "read_channel",
     "read_file",
@@ -151,6 +152,11 @@ def _may_be_same(left: Text, right: Text) -> bool:
             continue
         return False
     return True
+
+
+def peek_channel(state: State, channel: Channel) -> Value:
+    """What can be read from *channel*, left there: most programs that are given input do not read it."""
+    return state.files.get(channel.key, EMPTY) if channel.kind == "stream" else EMPTY
 
 
 def read_channel(state: State, channel: Channel) -> Value:

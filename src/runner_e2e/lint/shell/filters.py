@@ -103,7 +103,9 @@ def _tr(arguments: list[str], content: Value) -> Value:
 
 
 def _grep(arguments: list[str], content: Value) -> Value:
-    if any(re.fullmatch(r"-\w*[cqlL]\w*|--(?:count|quiet|silent|files-with(?:out)?-match(?:es)?)", a) for a in arguments):
+    if any(
+        re.fullmatch(r"-\w*[cqlL]\w*|--(?:count|quiet|silent|files-with(?:out)?-match(?:es)?)", a) for a in arguments
+    ):
         return UNKNOWN
     return content.opaque()
 

@@ -465,6 +465,7 @@ class Interpreter(commands.Commands):
 
     def _define(self, command: FunctionDefinition, state: State) -> None:
         state.functions[command.name] = (Function(command.body, self.source),)
+        self.defined.add(command.name)
         state.status = 0
 
     def call_function(self, name: str, fields: tuple[Field, ...], state: State, at: Command) -> None:
@@ -476,7 +477,8 @@ class Interpreter(commands.Commands):
         for function in state.functions[name]:
             inner = state.copy()
             inner.positional = tuple(
-                replace(one, value=self.step(one.value, one.start, one.end, f"argument of {name}")) for one in fields[1:]
+                replace(one, value=self.step(one.value, one.start, one.end, f"argument of {name}"))
+                for one in fields[1:]
             )
             inner.frames.append({})
             returns: list[State] = []

@@ -124,6 +124,7 @@ class Machine(ABC):
         self.returns: list[State] = []
         self.loops: list[tuple[list[State], list[State]]] = []
         self.suspects: list[State] = []  # where an error may end the shell, when a trap waits for it
+        self.defined: set[str] = set()  # names of functions, wherever they are defined
         self.trap_sites: dict[Value, Command] = {}
         self.declarations: list[Assignment] = []
         self.coprocesses: list[tuple[Command, int, int]] = []

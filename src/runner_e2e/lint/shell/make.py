@@ -150,6 +150,4 @@ class _Makefile:
         # make starts the recipe as ``sh -c LINE``, or its words directly: either way they are arguments.
         self.machine.leak(program, command="make", advice="environment", at=self.at)
         environment = {**self.environment, **self.given}
-        shells.run_program(
-            self.machine, "sh", program, (shell,), self.state, self.at, environment, set(), named=True
-        )
+        shells.run_program(self.machine, "sh", program, (shell,), self.state, self.at, environment, set(), named=True)

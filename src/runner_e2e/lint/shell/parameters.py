@@ -214,7 +214,7 @@ def assign_element(machine: Machine, state: State, name: str, key: Value, value:
     items = variable.as_items() if state.lookup(name) is not None else Items()
     keys = subscript_keys(machine, state, variable, key)
     if keys is None or len(keys) != 1:
-        items = items.put_somewhere(value)
+        items = items.put_somewhere(value, key)
     else:
         before = (items.get(keys[0]) or EMPTY) if append else EMPTY
         items = items.put(keys[0], before + value)

@@ -26,7 +26,6 @@ from runner_e2e.lint.shell.ir import (
     FunctionDefinition,
     Group,
     If,
-    Literal,
     Loop,
     Part,
     Pipeline,

@@ -87,7 +87,7 @@ class Pattern:
 
 def contains_glob(text: str) -> bool:
     """Whether *text* has a character that makes a file name pattern."""
-    return any(char in text for char in "*?[")
+    return "*" in text or "?" in text or ("[" in text and "]" in text)
 
 
 @lru_cache(maxsize=4096)
@@ -261,7 +261,7 @@ def replace_matches(value: Value, pattern: Pattern, replacement: Value, mode: st
     return join(results) if results else value
 
 
-def _substituted(encoded: str, compiled: re.Pattern[str], inserted: str, mode: str, ampersand: bool) -> str:  # noqa: FBT001
+def _substituted(encoded: str, compiled: re.Pattern[str], inserted: str, mode: str, ampersand: bool) -> str:
     def put(match: re.Match[str]) -> str:
         return inserted.replace("&", match.group()) if ampersand else inserted
 
@@ -314,6 +314,10 @@ def text_matches(text: Text, expression: str) -> bool | None:
             return False
         whole = prefix.end() == len(expression)
         if whole and tail and not literal.endswith(tail) and len(literal) >= len(tail):
+            return False
+        ending = re.search(r"(?<!\\)((?:[A-Za-z0-9_/=: ,@-]|\\[-.#/ &~+])*)$", expression)
+        suffix = re.sub(r"\\(.)", r"\1", ending[1]) if ending else ""
+        if tail and suffix and not (tail.endswith(suffix) or suffix.endswith(tail)):
             return False
         if whole and sum(len(piece) for piece in text if isinstance(piece, str)) > len(literal):
             return False

@@ -13,6 +13,7 @@ from runner_e2e.lint.shell import code, filters, make, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
     environment_block,
     path_keys,
+    peek_channel,
     put_file,
     read_channel,
     read_file,
@@ -37,9 +38,7 @@ _Model: TypeAlias = Callable[["Machine", tuple[Field, ...], "State", "Command", 
 _MAX_NESTED = 24
 
 
-def run(
-    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
-) -> None:
+def run(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
     """Runs the program that *fields* name in a process with *environment*."""
     path = fields[0].value.constant
     state.status = None
@@ -92,11 +91,9 @@ def _file_content(machine: Machine, operand: Value, state: State, environment: _
     return content if content.taints or content.constants is not None else None
 
 
-def _unknown(
-    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
-) -> None:
+def _unknown(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
     """A program that is not known: it may write what it was given."""
-    stdin = read_channel(state, state.descriptors.get(0, NULL))
+    stdin = peek_channel(state, state.descriptors.get(0, NULL))
     _record_call(machine, fields, state, at, environment, stdin)
     parts = [stdin.opaque().weakened(Confidence.MEDIUM)] if stdin.taints else []
     for one in fields[1:]:
@@ -139,7 +136,6 @@ def _by_table(
     name = (fields[0].value.constant or "").rsplit("/", 1)[-1]
     kind = output_of(name)
     if kind == "none":
-        read_channel(state, state.descriptors.get(0, NULL))
         _output(machine, UNKNOWN, state, at)
     elif kind == "operands":
         operands = [one.value for one in fields[1:] if not (one.value.constant or "").startswith("-")]
@@ -169,7 +165,9 @@ def _by_table(
 
 
 def _cat(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
-    operands = [one for one in fields[1:] if not (one.value.constant or "").startswith("-") or one.value.constant == "-"]
+    operands = [
+        one for one in fields[1:] if not (one.value.constant or "").startswith("-") or one.value.constant == "-"
+    ]
     if not operands:
         _output(machine, read_channel(state, state.descriptors.get(0, NULL)), state, at)
         return
@@ -262,7 +260,9 @@ def _echo(machine: Machine, fields: tuple[Field, ...], state: State, at: Command
 
 
 def _dd(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
-    named = {text.split("=", 1)[0]: text.split("=", 1)[1] for one in fields[1:] if "=" in (text := one.value.constant or "")}
+    named = {
+        text.split("=", 1)[0]: text.split("=", 1)[1] for one in fields[1:] if "=" in (text := one.value.constant or "")
+    }
     if "if" in named:
         content = read_file(machine, state, Value.literal(named["if"]), environment)
     else:
@@ -278,7 +278,7 @@ def _interpreted(
     machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
 ) -> None:
     """Programs of other languages: given inline, on standard input, or in a file."""
-    stdin = read_channel(state, state.descriptors.get(0, NULL))
+    stdin = peek_channel(state, state.descriptors.get(0, NULL))
     _record_call(machine, fields, state, at, environment, stdin)
     name = (fields[0].value.constant or "").rsplit("/", 1)[-1]
     text, inline = code.program_text(name, fields, stdin)
@@ -329,10 +329,6 @@ def _envsubst(machine: Machine, fields: tuple[Field, ...], state: State, at: Com
     content = _input(machine, fields[:1], state, env)
     outcome = code.judge(content, env, [])
     _output(machine, content | outcome.reads if outcome.reads.taints else content, state, at)
-
-
-def _none(machine: Machine, _f: tuple[Field, ...], state: State, at: Command, _e: _Environment) -> None:
-    _output(machine, UNKNOWN, state, at)
 
 
 _MODELS: dict[str, _Model] = {

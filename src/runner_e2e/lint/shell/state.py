@@ -85,6 +85,7 @@ class Items:
 
     known: tuple[tuple[str, Value], ...] = ()
     others: Value | None = None
+    other_keys: Value = UNKNOWN
 
     def get(self, key: str) -> Value | None:
         """The element at *key*; None when there is none for sure."""
@@ -97,15 +98,15 @@ class Items:
         """With one element set."""
         known = dict(self.known)
         known[key] = value
-        return Items(tuple(known.items()), self.others)
+        return Items(tuple(known.items()), self.others, self.other_keys)
 
-    def put_somewhere(self, value: Value) -> Items:
-        """With one element set at a key that is not known."""
-        return Items(self.known, value if self.others is None else self.others | value)
+    def put_somewhere(self, value: Value, key: Value = UNKNOWN) -> Items:
+        """With one element set at a *key* that is not known."""
+        return Items(self.known, value if self.others is None else self.others | value, self.other_keys | key)
 
     def without(self, key: str) -> Items:
         """With one element gone."""
-        return Items(tuple(item for item in self.known if item[0] != key), self.others)
+        return Items(tuple(item for item in self.known if item[0] != key), self.others, self.other_keys)
 
     def everything(self) -> Value:
         """Any element."""
@@ -126,8 +127,9 @@ class Items:
         if left.keys() == right.keys():
             known = tuple((key, value | right[key]) for key, value in left.items())
             others = [value for value in (self.others, other.others) if value is not None]
-            return Items(known, join(others) if others else None)
-        return Items((), self.everything() | other.everything())
+            return Items(known, join(others) if others else None, self.other_keys | other.other_keys)
+        keys = [Value.literal(key) for key, _ in (*self.known, *other.known)]
+        return Items((), self.everything() | other.everything(), join([self.other_keys, other.other_keys, *keys]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +346,7 @@ class State:
                 if variable != before.get(name):
                     items = variable.items
                     if items is not None:
-                        items = Items((), items.everything().opaque())
+                        items = Items((), items.everything().opaque(), items.other_keys.opaque())
                     frame[name] = replace(variable, value=_blurred(variable.value), items=items)
         for key, value in joined.files.items():
             if value != self.files.get(key):

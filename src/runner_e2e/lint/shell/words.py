@@ -157,7 +157,7 @@ class WordParser:
         start = self.offset
         self.offset += 1
         # An empty string is a word too.
-        parts.append(Literal(self.source.start(start), self.source.end(start + 1), "", True))  # noqa: FBT003
+        parts.append(Literal(self.source.start(start), self.source.end(start + 1), "", True))
         self.quoted_parts(parts, stop='"')
         if not self.peek('"'):
             raise self.fail("a double quote is not closed", start)
@@ -347,10 +347,7 @@ class WordParser:
         self.offset += 2
         operator = ""
         indirect = False
-        if self.peek("#") and not re.match(r"#[}:#%/+=?-]", self.text[self.offset : self.offset + 2]):
-            operator = "length"
-            self.offset += 1
-        elif self.peek("#-}") or self.peek("#?}") or self.peek("##}"):
+        if (self.peek("#") and not re.match(r"#[}:#%/+=?-]", self.text[self.offset : self.offset + 2])) or self.peek("#-}") or self.peek("#?}") or self.peek("##}"):
             operator = "length"
             self.offset += 1
         elif self.peek("!") and not self.peek("!}"):

@@ -142,9 +142,7 @@ def _after(value: Value, offset: int) -> Value:
     )
 
 
-def _run_joined(
-    machine: Machine, arguments: list[Field], state: State, at: Command, environment: _Environment
-) -> None:
+def _run_joined(machine: Machine, arguments: list[Field], state: State, at: Command, environment: _Environment) -> None:
     text = join_list(machine, state, tuple(arguments), star=False)
     program = Field(text, "one", arguments[0].start, arguments[-1].end)
     shells.run_program(machine, "sh", program, (), state, at, environment, set(), named=True)
@@ -164,9 +162,7 @@ def _words_of(content: Value, at: Command) -> tuple[Field, ...]:
     return (Field(content.opaque(), "list", at.start, at.end),)
 
 
-def xargs(
-    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
-) -> None:
+def xargs(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
     """Runs the command with words of standard input as further arguments."""
     arguments = list(fields[1:])
     replaced: str | None = None
@@ -195,7 +191,7 @@ def xargs(
 
 def read_file_of(machine: Machine, path: Value, state: State, environment: _Environment) -> Value:
     """The content of a file that an option names."""
-    from runner_e2e.lint.shell.filesystem import read_file  # noqa: PLC0415
+    from runner_e2e.lint.shell.filesystem import read_file
 
     return read_file(machine, state, path, environment)
 
@@ -231,12 +227,12 @@ def _with(field: Field, mark: str, value: Value, at: Command) -> Field:
     return Field(total, field.kind, start, end) if changed else field
 
 
-_PARALLEL_VALUES = frozenset("-j --jobs -a --arg-file --colsep -C --delay --timeout --retries -n -N -S --joblog".split())  # noqa: SIM905
+_PARALLEL_VALUES = frozenset(
+    ["-j", "--jobs", "-a", "--arg-file", "--colsep", "-C", "--delay", "--timeout", "--retries", "-n", "-N", "-S", "--joblog"]
+)
 
 
-def parallel(
-    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
-) -> None:
+def parallel(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
     """GNU parallel: a shell runs the command for each input."""
     arguments = list(fields[1:])
     while arguments and (text := _text(arguments[0])).startswith("-"):
@@ -257,9 +253,7 @@ def parallel(
     machine.start(tuple(replaced), state, at, environment)
 
 
-def find(
-    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
-) -> None:
+def find(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
     """``find``: its output and its ``-exec`` get names of files."""
     arguments = fields[1:]
     names = tainted_names(state).weakened(Confidence.MEDIUM)
@@ -311,5 +305,4 @@ def container(
             tail = tuple(replace(field, start=field.start or at.start) for field in arguments[index:])
             shells.run(machine, name, tail, inner, at, given)
             break
-    read_channel(state, state.descriptors.get(0, NULL))
     write_channel(machine, state, 1, UNKNOWN, (at.start, at.end))
