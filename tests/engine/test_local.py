@@ -20,8 +20,9 @@ from runner_e2e.cells.handles import PUBLIC_KEY, handle
 from runner_e2e.cells.model import SelectedId
 from runner_e2e.engine.campaign_plan import RunOptions
 from runner_e2e.engine.cancellation import Cancellation
-from runner_e2e.engine.local import CAMPAIGN_FILE, CampaignOutcome, run_campaign
+from runner_e2e.engine.local import CampaignOutcome, run_campaign
 from runner_e2e.errors import RefusedError, UsageError
+from runner_e2e.report.campaign import read_campaign
 from runner_e2e.report.results import SCHEMA_FILE, read_result, write_result
 
 if TYPE_CHECKING:
@@ -291,8 +292,9 @@ def test_several_at_once_each_for_itself(bench: Bench) -> None:
         instance = outcome.campaign.directory / result.handle / "attempt-1" / "instance"
         assert (instance / "id").read_text() == f"{result.id}\n"
     assert seconds < sum(result.duration_s for result in outcome.last)
-    expected = json.loads((outcome.campaign.directory / CAMPAIGN_FILE).read_text())
-    assert [cell["id"] for cell in expected["cells"]] == [result.id for result in outcome.last]
+    records = read_campaign(outcome.campaign.directory)
+    assert records.results == outcome.results
+    assert records.problems == ()
 
 
 def test_handles_come_from_the_key_or_are_random(bench: Bench) -> None:

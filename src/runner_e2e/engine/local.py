@@ -5,16 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from runner_e2e import selected_id
+from runner_e2e import __version__, selected_id
 from runner_e2e.cells.handles import PUBLIC_KEY, handle, random_key
 from runner_e2e.cells.selectors import cell_by_id
 from runner_e2e.engine.attempt import Attempt, not_run
-from runner_e2e.engine.campaign_plan import Campaign, PlannedCell, campaign_name
+from runner_e2e.engine.campaign_plan import Campaign, PlannedCell, campaign_name, this_host
 from runner_e2e.engine.cancellation import Cancellation
 from runner_e2e.engine.harness_environment import check_credentials, credentials_of
 from runner_e2e.engine.old_targets import ARGV_WARNING, selection_of
@@ -22,7 +23,8 @@ from runner_e2e.engine.policy import hidden_set
 from runner_e2e.engine.processes import SOURCE
 from runner_e2e.errors import RunnerE2EError, UsageError
 from runner_e2e.redact import Redactor
-from runner_e2e.report.results import write_json
+from runner_e2e.report.campaign import ExpectedCell, Manifest, write_manifest
+from runner_e2e.report.results import time_text
 
 if TYPE_CHECKING:
     import signal
@@ -31,10 +33,7 @@ if TYPE_CHECKING:
     from runner_e2e.engine.campaign_plan import Reporter, RunOptions
     from runner_e2e.report.results import Result
 
-__all__ = ["CAMPAIGN_FILE", "CAMPAIGN_SCHEMA", "CampaignOutcome", "run_campaign", "run_single", "take_cell"]
-
-CAMPAIGN_FILE: Final = "campaign.json"
-CAMPAIGN_SCHEMA: Final = "runner-e2e.campaign/v1"
+__all__ = ["CampaignOutcome", "run_campaign", "run_single", "take_cell"]
 
 # The command as a harness finds it, whatever the harness's own Python is.
 COMMAND: Final = "import sys; sys.path.insert(0, {source!r}); from runner_e2e.cli import main; sys.exit(main())"
@@ -194,14 +193,26 @@ def _check_paths(cells: tuple[Cell, ...], target: Path, output: Path) -> None:
 
 def _open(campaign: Campaign, output: Path) -> None:
     """Makes the campaign's directory, what it expects to run, and the command for its harnesses."""
-    expected = [{"id": planned.cell.id, "handle": planned.handle} for planned in campaign.cells]
+    manifest = Manifest(
+        campaign=campaign.name,
+        started=time_text(time.time()),
+        engine=__version__,
+        host=this_host(),
+        cells=tuple(
+            ExpectedCell(
+                id=planned.cell.id,
+                handle=planned.handle,
+                attempts=planned.attempts,
+                selection=planned.selection,
+                definition_hash=planned.cell.definition_hash,
+            )
+            for planned in campaign.cells
+        ),
+    )
     try:
         output.mkdir(mode=0o700, parents=True, exist_ok=True)
         campaign.programs.mkdir(mode=0o700, parents=True)
-        write_json(
-            {"schema": CAMPAIGN_SCHEMA, "campaign": campaign.name, "cells": expected},
-            campaign.directory / CAMPAIGN_FILE,
-        )
+        write_manifest(manifest, campaign.directory)
         command = campaign.programs / "runner-e2e"
         words = [sys.executable, "-I", "-c", COMMAND.format(source=str(SOURCE))]
         command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')

@@ -61,9 +61,11 @@ def own_process(catalog: Catalog, *, key_variable: str = DEFAULT_KEY_VARIABLE) -
 def _end_orphans() -> None:
     """Ends what was left by a supervisor that was killed; otherwise there is nothing."""
     limit = time.monotonic() + _ORPHAN_LIMIT
-    while (left := descendants()) and time.monotonic() < limit:
-        signal_all(left, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        time.sleep(0.01)
+    while time.monotonic() < limit:
+        signal_all(descendants(), signal.SIGKILL)
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not ended:
+            time.sleep(0.01)
