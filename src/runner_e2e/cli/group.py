@@ -20,11 +20,11 @@ __all__ = ["COMMANDS", "LazyGroup", "run"]
 
 # Verb -> (module, attribute, one line of help). The line stands here so that `--help` loads no verb.
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
-    "run": ("runner_e2e.cli.run", "run", "Run one cell, or selected cells on this machine, and record every attempt."),
+    "run": ("runner_e2e.cli.run", "run", "Run one cell, or selected cells on this machine."),
     "cells": ("runner_e2e.cli.cells", "cells", "Look at the cells of a catalog: list, matrix, explain."),
     "sandbox": ("runner_e2e.cli.sandbox", "sandbox", "Run a command with paths hidden from it."),
-    "lint": ("runner_e2e.cli.lint", "lint", "Follow confidential values through workflows to every command line."),
-    "audit": ("runner_e2e.cli.audit", "audit", "Run a command or a workflow and prove where a confidential value went."),
+    "lint": ("runner_e2e.cli.lint", "lint", "Follow confidential values to every command line."),
+    "audit": ("runner_e2e.cli.audit", "audit", "Prove from the kernel where a confidential value went."),
 }
 
 
