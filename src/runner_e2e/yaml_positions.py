@@ -20,6 +20,15 @@ try:
 except ImportError:  # the extra `oldlibyaml` is not installed: slower, same result
     libyaml = None
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -400,17 +409,11 @@ class _Composer:
 
     def events(self) -> Iterator[Any]:
         text = self.text.translate(_TO_STAND_INS) if self.restore else self.text
-        try:
-            if LIBYAML_PARSER is not None:
-                parser = LIBYAML_PARSER(text)
-                while (event := parser.get_event()) is not None:
-                    yield event
-            else:
-                from ruamel.yaml import YAML
+        if LIBYAML_PARSER is not None:
+            return iter(LIBYAML_PARSER(text).get_event, None)
+        from ruamel.yaml import YAML
 
-                yield from YAML(typ="safe", pure=True).parse(text)
-        except YAMLError as error:
-            self.refuse(error)
+        return iter(YAML(typ="safe", pure=True).parse(text))
 
     def refuse(self, error: YAMLError) -> NoReturn:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
@@ -430,24 +433,32 @@ class _Composer:
         ) from None
 
     def compose(self) -> Node | None:
+        try:
+            root = self.read(self.events())
+        except YAMLError as error:
+            self.refuse(error)
+        if isinstance(root, Scalar) and not root.value and not root.style and root.tag is None:
+            return None
+        return root
+
+    def read(self, events: Iterator[Any]) -> Node | None:
+        """The last node finished, which is the root."""
         root: Node | None = None
         documents = 0
-        for event in self.events():
-            kind = type(event).__name__
-            if kind == "ScalarEvent":
+        for event in events:
+            kind = type(event)
+            if kind is ScalarEvent:
                 root = self.add(self.scalar(event), 1)
-            elif kind in {"MappingStartEvent", "SequenceStartEvent"}:
-                self.enter(event, kind)
-            elif kind in {"MappingEndEvent", "SequenceEndEvent"}:
+            elif kind is MappingStartEvent or kind is SequenceStartEvent:
+                self.enter(event, Mapping if kind is MappingStartEvent else Sequence)
+            elif kind is MappingEndEvent or kind is SequenceEndEvent:
                 root = self.add(*self.leave(event))
-            elif kind == "AliasEvent":
+            elif kind is AliasEvent:
                 root = self.add(*self.alias(event))
-            elif kind == "DocumentStartEvent":
+            elif kind is DocumentStartEvent:
                 documents += 1
                 if documents > 1:
                     self.fail(event, "a second document starts here", fix="keep one document in the file")
-        if isinstance(root, Scalar) and not root.value and not root.style and root.tag is None:
-            return None
         return root
 
     def add(self, node: Node, weight: int) -> Node:
@@ -462,18 +473,17 @@ class _Composer:
 
     def scalar(self, event: Any) -> Scalar:
         start, end = event.start_mark.index, event.end_mark.index
-        tag = event.tag
-        anchor = event.anchor
+        tag, anchor, style, value = event.tag, event.anchor, event.style or "", event.value
         if tag is not None or anchor is not None:
             tag = None if tag is None else str(tag)
-            start = min(self.after_properties(start), end) if event.value else start
+            start = min(self.after_properties(start), end) if value else start
             end = max(start, end)
         elif start == end:
             start = end = self.after_indicator(start)
-        style = event.style or ""
-        if style in {"|", ">"}:
+        if style == "|" or style == ">":  # noqa: PLR1714 - tens of thousands of times a second
             end = self.line_end(start + len(self.text[start:end].rstrip()), end)
-        value = event.value.translate(_FROM_STAND_INS) if self.restore else event.value
+        if self.restore:
+            value = value.translate(_FROM_STAND_INS)
         node = Scalar(self.source, start, end, tag, anchor, value, style)
         if anchor:
             self.anchors[anchor] = node
@@ -496,7 +506,7 @@ class _Composer:
         found = _INDICATOR.match(self.text, children[-1].end if children else holder.start)
         return found.end() if found else start
 
-    def enter(self, event: Any, kind: str) -> None:
+    def enter(self, event: Any, build: type[Mapping | Sequence]) -> None:
         if len(self.open) >= MAX_DEPTH:
             self.fail(event, f"nested deeper than {MAX_DEPTH} levels", fix="flatten the document")
         start = event.start_mark.index
@@ -504,7 +514,6 @@ class _Composer:
         if tag is not None or event.anchor is not None:
             start = self.after_properties(start)
         flow = bool(event.flow_style)
-        build = Mapping if kind == "MappingStartEvent" else Sequence
         node = build(self.source, start, tag, event.anchor, flow=flow)
         if event.anchor:
             self.anchors[event.anchor] = node
