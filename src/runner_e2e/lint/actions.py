@@ -29,6 +29,8 @@ __all__ = ["report_argument", "use_action"]
 
 def use_action(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -> Dictionary | None:
     """Runs the action that *step* uses; None when nothing is known of its outputs."""
+    if not uses.value.startswith(("./", "docker://")):
+        return None
     arguments = {
         key.value: runner.reader.value(item, visible.contexts, f"into the input `{key.value}` of `{uses.value}`")
         for key, item in entries(step.arguments)
@@ -38,8 +40,6 @@ def use_action(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -
             node = Block(step.arguments).get(name)
             if node is not None and name in arguments:
                 report_argument(runner.run, runner.reader, node, arguments[name], subject="docker run")
-        return None
-    if not uses.value.startswith("./"):
         return None
     try:
         found = runner.run.repository.action(uses.value)

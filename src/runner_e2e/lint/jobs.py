@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
@@ -17,7 +18,17 @@ from runner_e2e.lint.contexts import (
     runner_context,
     secrets_context,
 )
-from runner_e2e.lint.expression_data import ANYTHING, NULL, Choice, Data, Dictionary, Textual, of_value, to_json
+from runner_e2e.lint.expression_data import (
+    ANYTHING,
+    NULL,
+    Choice,
+    Data,
+    Dictionary,
+    Textual,
+    of_value,
+    taints_of,
+    to_json,
+)
 from runner_e2e.lint.run import MAX_DEPTH
 from runner_e2e.lint.shell.results import Files
 from runner_e2e.lint.steps import JobState, Scope, StepRunner, environment_data, read_environment
@@ -50,7 +61,29 @@ def run_workflow(run: Run, document: Document) -> None:
         "secrets": secrets_context(document.text),
         "vars": Dictionary.of({}, others=_TEXT),
     }
-    _WorkflowRunner(run, document, workflow, contexts).run_jobs()
+    if _has_source(run, document, names):
+        _WorkflowRunner(run, document, workflow, contexts).run_jobs()
+    reader = run.reader(document)
+    for job in workflow.jobs:
+        reader.check_condition(job.condition)
+        for step in job.steps:
+            reader.check_condition(step.condition)
+    reader.check_syntax(document.root)
+
+
+# Without one of these words no label can arise in a file, and nothing has to be followed.
+_SOURCE = re.compile(r"secrets|token|tojson|github\s*\[|github\s*[^.\w\s/-]|\.\*|\buses:\s*[\"']?\./", re.IGNORECASE)
+
+
+def _has_source(run: Run, document: Document, inputs: frozenset[str]) -> bool:
+    lower = document.text.lower()
+    return (
+        run.trace is not None
+        or bool(run.names.matrix)
+        or _SOURCE.search(lower) is not None
+        or any(name in lower for name in inputs)
+        or any(name.lower() in lower for name in run.names.environment)
+    )
 
 
 def run_action(run: Run, document: Document) -> None:
@@ -69,12 +102,15 @@ def run_action(run: Run, document: Document) -> None:
     scope = Scope(reader=reader, contexts=contexts)
     state = JobState(environment={}, files=_event_file(contexts["github"]))
     StepRunner(run, state, scope, use_action).run_all(action.steps)
+    for step in action.steps:
+        reader.check_condition(step.condition)
+    reader.check_syntax(document.root)
 
 
 def _event_file(github: Data) -> Files:
     """The files a job starts with: the event, which holds the inputs."""
     event = github.get("event") if isinstance(github, Dictionary) else NULL
-    return Files(contents={(EVENT_PATH,): to_json(event)})
+    return Files(contents={(EVENT_PATH,): to_json(event)}) if taints_of(event) else Files()
 
 
 class _WorkflowRunner:

@@ -24,6 +24,7 @@ from runner_e2e.lint.expression_data import (
 )
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.values import EMPTY, Interpolation, Origin, Script, Value
+from runner_e2e.lint.workflow import scalars
 from runner_e2e.yaml_positions import Mapping, Scalar, Sequence
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Reader:
 
     def expressions(self, scalar: Scalar) -> list[tuple[int, int, Expression | None]]:
         """Start, end and syntax of every ``${{ }}`` (None where GitHub refuses it)."""
+        if _OPENING not in scalar.value:
+            return []
         found = self._parsed.get(id(scalar))
         if found is None:
             found = self._parsed[id(scalar)] = self._parse(scalar)
@@ -183,8 +186,25 @@ class Reader:
             truths = {truth_of(data) for data in self._bare(node, contexts)}
         return truths.pop() if len(truths) == 1 else None
 
+    def check_syntax(self, root: Node | None) -> None:
+        """Reports every ``${{ }}`` below *root* that GitHub would refuse."""
+        for scalar in scalars(root):
+            self.expressions(scalar)
+
+    def check_condition(self, node: Scalar | None) -> None:
+        """Reports an ``if`` that GitHub would refuse."""
+        if node is not None and node.is_string and _OPENING not in node.value:
+            self._whole(node)
+
     def _bare(self, node: Scalar, contexts: Contexts) -> Possible:
         """The value of an ``if`` without ``${{ }}``, which is one expression as a whole."""
+        expression = self._whole(node)
+        if expression is None:
+            return (ANYTHING,)
+        return self._evaluate(node, 0, len(node.value), expression, contexts)
+
+    def _whole(self, node: Scalar) -> Expression | None:
+        """The scalar as one expression, None when GitHub refuses it."""
         found = self._parsed.get(id(node))
         if found is None:
             try:
@@ -193,8 +213,7 @@ class Reader:
                 self._refused(node, error.start, error.end, str(error))
                 expression = None
             found = self._parsed[id(node)] = [(0, len(node.value), expression)]
-        start, end, expression = found[0]
-        return self._evaluate(node, start, end, expression, contexts) if expression is not None else (ANYTHING,)
+        return found[0][2]
 
 
 def _literal(node: Scalar) -> str:
