@@ -18,6 +18,7 @@ from runner_e2e.engine.attempt import Attempt, not_run
 from runner_e2e.engine.campaign_plan import Campaign, PlannedCell, campaign_name, this_host
 from runner_e2e.engine.cancellation import Cancellation
 from runner_e2e.engine.harness_environment import check_credentials, credentials_of
+from runner_e2e.engine.holders import holder_warnings
 from runner_e2e.engine.old_targets import ARGV_WARNING, selection_of
 from runner_e2e.engine.policy import hidden_set
 from runner_e2e.engine.processes import SOURCE
@@ -145,8 +146,8 @@ def _plan(catalog: Catalog, cells: tuple[Cell, ...], options: RunOptions, report
     check_credentials(cells, options.environ)
     _check_paths(cells, target, output)
     selection = selection_of(catalog.selected_id, target, cells=len(cells))
-    if selection == "argv":
-        reporter.warning(ARGV_WARNING)
+    for warning in ((ARGV_WARNING,) if selection == "argv" else ()) + holder_warnings(cells):
+        reporter.warning(warning)
     hidden = hidden_set(target=target, output=output, hide=catalog.harness.hide, runner_files=options.runner_files)
     for name in hidden.absent:
         reporter.warning(f"harness.hide names {name}, which this target does not have")
