@@ -36,6 +36,7 @@ __all__ = [
     "MS_REMOUNT",
     "MS_SLAVE",
     "add_path_rule",
+    "address_of",
     "arguments_area",
     "block_signals",
     "clone_process",
@@ -50,6 +51,7 @@ __all__ = [
     "install_filter",
     "join_new_session_keyring",
     "landlock_abi",
+    "library_call",
     "mount",
     "move_mount",
     "new_file_system",
@@ -63,6 +65,7 @@ __all__ = [
     "set_name",
     "set_parent_death_signal",
     "signal_descriptor",
+    "system_call",
     "umount",
     "unblock_signals",
     "unshare",
@@ -406,3 +409,32 @@ def overwrite_c_environment(needle: bytes) -> int:
             count += 1
         index += 1
     return count
+
+
+# --- any other call -----------------------------------------------------------------------------------------------
+
+
+def library_call(name: str, *arguments: int | bytes | bytearray | None, wide: bool = False) -> int:
+    """Calls the C library's *name*; a ``bytearray`` is written to in place. Raises :class:`OSError` for -1.
+
+    *wide*: it returns a ``long`` or a pointer, not an ``int``.
+    """
+    function = getattr(_libc, name)
+    function.restype = ctypes.c_long if wide else ctypes.c_int
+    return _checked(function(*map(_argument, arguments)), name)
+
+
+def system_call(number: int, *arguments: int | bytes | bytearray | None) -> int:
+    """Makes the system call *number*; as :func:`library_call` otherwise."""
+    return _checked(_libc.syscall(_long(number), *map(_argument, arguments)), f"system call {number}")
+
+
+def _argument(value: int | bytes | bytearray | None) -> object:
+    if isinstance(value, bytearray):
+        return (ctypes.c_char * len(value)).from_buffer(value)
+    return _long(value) if isinstance(value, int) else ctypes.c_char_p(value)
+
+
+def address_of(buffer: bytearray) -> int:
+    """Where *buffer* lies in the memory of this process, for as long as it keeps its length."""
+    return ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))

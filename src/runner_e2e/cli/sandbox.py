@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runner_e2e.sandbox.arguments import OPTIONS
+from runner_e2e.sandbox.layouts import read_layout
+from runner_e2e.sandbox.policy import LAYERS, WALLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runner_e2e.sandbox.layouts import Layout
+    from runner_e2e.sandbox.probe import ProbeResult
 
 __all__ = ["sandbox"]
 
@@ -97,3 +100,57 @@ def execute(command: tuple[str, ...], **options: str | bool | tuple[str, ...] | 
     except RunnerE2EError as error:
         click.echo(f"runner-e2e: {error}", err=True)
         return failure_status(error.exit_code)
+
+
+@sandbox.command("probe")
+@click.option(
+    "--layout", default="paperclip", metavar="NAME", show_default=True, help="Layout to try: a name or a file."
+)
+@click.option("--wall", type=click.Choice(WALLS), default="landlock", show_default=True, help="The wall to try.")
+@click.option("--keep-user", is_flag=True, help="As root: keep the user, without capabilities.")
+@click.option("--require", multiple=True, type=click.Choice(list(LAYERS)), help="Fail without this layer.")
+@click.option("--without", multiple=True, type=click.Choice(list(LAYERS)), help="Try without this layer.")
+@click.option("--log", "log_path", type=click.Path(path_type=Path), help="Append the result to this server log.")
+@click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
+@click.option("--explain", is_flag=True, help="Say for each check what was tried and what the kernel answered.")
+@click.option("--ci", is_flag=True, help="End with status 1 when a check failed.")
+def probe(**options: Any) -> int:
+    """Try, on this host, everything that an agent could try, outside and inside the sandbox.
+
+    Outside every attempt must succeed, or it proves nothing; inside none may.
+    """
+    import json
+
+    from runner_e2e.sandbox.arguments import policy_of, request_of
+    from runner_e2e.sandbox.probe import append_to_log, run_probe
+
+    values = {"wall": [options["wall"]], "require": options["require"], "without": options["without"]}
+    if options["keep_user"]:
+        values["keep_user"] = [""]
+    policy = policy_of(request_of(["probe"], values), {})
+    name = options["layout"]
+    layout = read_yaml_layout(name) if name.endswith((".yml", ".yaml")) else read_layout(name)
+    result = run_probe(layout, policy=policy)
+    if options["log_path"]:
+        append_to_log(result, options["log_path"])
+    if options["as_json"]:
+        click.echo(json.dumps(result.to_document(), indent=2))
+    else:
+        show_probe(result, explain=options["explain"])
+    return 1 if options["ci"] and result.failures else 0
+
+
+def show_probe(result: ProbeResult, *, explain: bool) -> None:
+    """Prints a probe for people: a line a check when asked for, then what matters."""
+    if explain:
+        for check in result.checks:
+            click.echo(f"{check.verdict}: {check.name}: {check.tries}")
+            click.echo(f"    outside: {check.outside}; inside: {check.inside}")
+    good = sum(check.verdict == "ok" for check in result.checks)
+    click.echo(f"{good} of {len(result.checks)} checks hold (layout {result.layout}, {result.seconds:.1f} s)")
+    skipped = [check.name for check in result.checks if check.verdict == "not-applicable"]
+    if skipped:
+        click.echo(f"not applicable here: {', '.join(skipped)}")
+    if result.limits:
+        click.echo(f"open on this host, because a layer is missing: {', '.join(result.limits)}")
+    click.echo(f"failures: {', '.join(result.failures) or 'none'}")

@@ -51,6 +51,12 @@ OPTIONS = (
     Option(name="--expose", value="PATH", help="Show this path beneath a hidden one.", repeats=True),
     Option(name="--workspace", value="PATH", help="A directory the agent writes in under its own user.", repeats=True),
     Option(name="--read-only", value="PATH", help="A path that the agent must not change.", repeats=True),
+    Option(
+        name="--share",
+        value="PATH",
+        help="A path to read that the agent's own user could not reach, such as tools in a closed home.",
+        repeats=True,
+    ),
     Option(name="--home", value="PATH", help="The agent's home directory."),
     Option(
         name="--wall",
@@ -81,6 +87,7 @@ class Request(Record):
     expose: tuple[str, ...] = ()
     workspace: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
+    share: tuple[str, ...] = ()
     home: str = ""
     wall: str = ""
     require: tuple[str, ...] = ()
@@ -140,7 +147,13 @@ def policy_of(request: Request, environment: Mapping[str, str]) -> Policy:
         base = base.joined(_layout_policy(request, environment))
     elif request.provider or request.state_dir or request.session_id or request.value:
         raise _usage("a value for a layout is given without one", "", "give --layout, or leave the value out")
-    added = Policy(hide=request.hide, expose=request.expose, workspace=request.workspace, read_only=request.read_only)
+    added = Policy(
+        hide=request.hide,
+        expose=request.expose,
+        workspace=request.workspace,
+        read_only=request.read_only,
+        share=request.share,
+    )
     policy = base.joined(added)
     if request.home:
         policy = policy.replace(home=request.home)

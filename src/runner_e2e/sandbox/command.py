@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from runner_e2e.sandbox.arguments import policy_of
+from runner_e2e.sandbox.arguments import parse_arguments, policy_of
 from runner_e2e.sandbox.launcher import launch
 
 TYPE_CHECKING = False
@@ -19,6 +19,30 @@ __all__ = ["REPORTS_VARIABLE", "execute", "failure_status"]
 
 # A directory of the engine, outside what agents see: each launch of an attempt leaves its report there.
 REPORTS_VARIABLE = "RUNNER_E2E_SANDBOX_REPORTS"
+
+
+def entry(python: str) -> list[str]:
+    """The words that start the quick entry; options and the command come after them."""
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.command import main; "
+    return [python, "-I", "-S", "-c", code + "sys.exit(main(sys.argv[1:]))", source]
+
+
+def main(arguments: Sequence[str], also_hide: Sequence[str] = ()) -> int:
+    """Runs the command that *arguments* name and returns its status, or 125 to 127 after one message."""
+    try:
+        return execute(parse_arguments(arguments), also_hide=also_hide, log=_log)
+    except Exception as error:
+        from runner_e2e.errors import RunnerE2EError
+
+        if not isinstance(error, RunnerE2EError):
+            raise
+        _log(f"agent_sandbox: {error}")
+        return failure_status(error.exit_code)
+
+
+def _log(line: str) -> None:
+    os.write(2, os.fsencode(line) + b"\n")
 
 
 def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], None]) -> int:

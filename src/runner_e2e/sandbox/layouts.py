@@ -22,16 +22,19 @@ __all__ = [
     "LAYOUT_SCHEMA",
     "Entry",
     "Layout",
+    "ProbeData",
     "apply",
+    "complete",
     "layout_of",
     "parse_layout",
+    "probe_checks",
     "read_layout",
     "session_name",
     "shipped",
 ]
 
 LAYOUT_SCHEMA = "runner-e2e.sandbox-layout/v1"
-_KEYS = ("schema", "name", "about", "workspace", "hide", "create", "expose", "providers")
+_KEYS = ("schema", "name", "about", "workspace", "hide", "create", "expose", "providers", "probe")
 _DIRECTORY = os.path.join(os.path.dirname(os.path.realpath(__file__)), "shipped_layouts")
 _LONGEST_NAME = 120
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -45,6 +48,20 @@ class Entry(Record):
     when: str = ""
 
 
+class ProbeData(Record):
+    """How to try a layout: what a run is given, and named checks, each with a path.
+
+    ``denied`` files must not be readable, ``unlistable`` directories not be listed, ``usable`` paths be written.
+    """
+
+    provider: str = ""
+    given: Mapping[str, str] = {}
+    environment: Mapping[str, str] = {}
+    denied: Mapping[str, str] = {}
+    unlistable: Mapping[str, str] = {}
+    usable: Mapping[str, str] = {}
+
+
 class Layout(Record):
     """One product's directories. ``providers`` maps a kind of agent to what it has besides ``expose``."""
 
@@ -54,6 +71,7 @@ class Layout(Record):
     workspace: tuple[Entry, ...] = ()
     expose: tuple[Entry, ...] = ()
     providers: Mapping[str, tuple[Entry, ...]] = {}
+    probe: ProbeData = ProbeData()
 
 
 def shipped() -> tuple[str, ...]:
@@ -101,7 +119,21 @@ def layout_of(document: object, *, path: str) -> Layout:
         raise _wrong(path, "the layout has no name, or its providers are no object", "", "see the shipped layouts")
     lists = {key: _entries(path, key, document.get(key, [])) for key in ("hide", "create", "workspace", "expose")}
     own = {name: _entries(path, f"providers.{name}", entries) for name, entries in providers.items()}
-    return Layout(name=document["name"], providers=own, **lists)
+    probe = _probe(path, document.get("probe", {}))
+    return Layout(name=document["name"], providers=own, probe=probe, **lists)
+
+
+def _probe(path: str, value: Any) -> ProbeData:
+    names = set(ProbeData.__fields__)
+    maps = names - {"provider"}
+    good = isinstance(value, dict) and not set(value) - names and isinstance(value.get("provider", ""), str)
+    good = good and all(
+        isinstance(value[name], dict) and all(isinstance(text, str) for text in value[name].values())
+        for name in maps & set(value)
+    )
+    if not good:
+        raise _wrong(path, "probe of the layout is wrong", "", f"use {', '.join(sorted(names))}, see the shipped ones")
+    return ProbeData(**value)
 
 
 def _entries(path: str, key: str, value: object) -> tuple[Entry, ...]:
@@ -120,6 +152,26 @@ def _entry(path: str, key: str, value: Any) -> Entry:
     if entry.kind not in {"directory", "file"}:
         raise _wrong(path, f"kind {entry.kind!r} in {key}", "", "use directory or file")
     return entry
+
+
+def probe_checks(
+    layout: Layout, *, values: Mapping[str, str], environment: Mapping[str, str]
+) -> tuple[tuple[str, str, str], ...]:
+    """The named checks of *layout* with their placeholders filled: (name, action, path)."""
+    filler = _Filler(layout.name, complete(values), environment)
+    probe = layout.probe
+    named = [("read", probe.denied), ("list", probe.unlistable), ("use", probe.usable)]
+    return tuple((name, action, filler.fill(path)) for action, checks in named for name, path in checks.items())
+
+
+def complete(values: Mapping[str, str]) -> dict[str, str]:
+    """*values* without empty ones, with the names that follow from them."""
+    known = {name: value for name, value in values.items() if value}
+    if "state-dir" in known:
+        known["state-name"] = os.path.basename(os.path.normpath(known["state-dir"]))
+    if "session-id" in known:
+        known["session-name"] = session_name(known["session-id"])
+    return known
 
 
 def session_name(session: str) -> str:
@@ -141,12 +193,7 @@ def apply(layout: Layout, *, provider: str, values: Mapping[str, str], environme
         raise _usage(what, f"give --provider with one of {', '.join(layout.providers)}")
     if provider and not layout.providers:
         raise _usage(f"the layout {layout.name} knows no providers", "leave --provider out")
-    known = {name: value for name, value in values.items() if value}
-    if "state-dir" in known:
-        known["state-name"] = os.path.basename(os.path.normpath(known["state-dir"]))
-    if "session-id" in known:
-        known["session-name"] = session_name(known["session-id"])
-    filler = _Filler(layout.name, known, environment)
+    filler = _Filler(layout.name, complete(values), environment)
     exposed = filler.entries((*layout.expose, *layout.providers.get(provider, ())))
     hidden = filler.entries(layout.hide)
     directories = [entry.path for entry in (*hidden, *exposed, *filler.entries(layout.create))]

@@ -99,6 +99,7 @@ class Survey(Record):
     exposed: tuple[PathFact, ...]
     workspace: tuple[PathFact, ...]
     read_only: tuple[PathFact, ...]
+    share: tuple[PathFact, ...]
     home: str
     own_home: PathFact | None
     directory: str
@@ -122,6 +123,8 @@ def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], us
     workspace = [observe(path) for path in policy.workspace]
     problems = list(refuse(hidden, exposed))
     problems += [_refusal("workspace", fact) for fact in workspace if fact.kind != "directory"]
+    others = [("read-only", path) for path in policy.read_only] + [("shared", path) for path in policy.share]
+    problems += [_refusal(role, fact) for role, path in others if not (fact := observe(path)).exists]
     own_home = observe(policy.home) if policy.home else None
     if own_home is not None and own_home.kind != "directory":
         problems.append(_refusal("home", own_home))
@@ -131,6 +134,7 @@ def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], us
         exposed=usable(exposed),
         workspace=usable(workspace),
         read_only=usable(observe(path) for path in policy.read_only),
+        share=usable(observe(path) for path in policy.share),
         home=os.path.realpath(environment.get("HOME", "")) if environment.get("HOME", "").startswith("/") else "",
         own_home=own_home,
         directory=os.path.realpath(directory),
@@ -292,12 +296,15 @@ def _whole_view(found: Survey, agent: int, *, startup: bool) -> tuple[tuple[Step
 
 def _passages(found: Survey, steps: Sequence[Step], agent: int) -> list[Step]:
     """Covers over the directories that the agent's user may not pass on the way to what it needs."""
+    shared = [step_of(fact, "share") for fact in found.share]
     needed = [step.path for step in steps if step.role in {"expose", "own"}] + [found.directory]
+    needed += [step.path for step in shared]
     entries = [entry for path in {a for path in needed for a in ancestors(path)} if (entry := _entry(path))]
     homes = {step.path for step in steps if step.role == "home"}
     closed = [path for path in barriers(needed, entries, user=agent, group=agent) if path not in homes]
     made = [step_of(observe(path), "hide") for path in closed]
-    return made + _carried(found.directory, closed, steps)
+    behind = [step for step in shared if any(beneath(step.path, path) for path in closed)]
+    return made + behind + _carried(found.directory, closed, steps)
 
 
 def _carried(directory: str, closed: Sequence[str], steps: Sequence[Step]) -> list[Step]:

@@ -79,8 +79,8 @@ class Policy(Record):
 
     ``hide`` must exist; ``hide_if_present`` is hidden where it exists. ``expose`` lies beneath something hidden.
     ``create`` and ``create_files`` are directories and empty files made before the launch. ``workspace`` are
-    directories that the agent writes in under a user of its own, ``read_only`` paths that it must not change, ``home``
-    its home directory. ``user`` is the number of the user for the identity ``agent``, or None for the default one.
+    directories that the agent writes in under a user of its own, ``read_only`` paths that it must not change,
+    ``share`` paths that it reads although its user could not reach them, ``home`` its home directory. ``user`` is the number of the user for the identity ``agent``, or None for the default one.
     """
 
     hide: tuple[str, ...] = ()
@@ -90,6 +90,7 @@ class Policy(Record):
     create_files: tuple[str, ...] = ()
     workspace: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
+    share: tuple[str, ...] = ()
     home: str = ""
     wall: Wall = "landlock"
     identity: Identity = "agent"
@@ -132,5 +133,5 @@ class Policy(Record):
         }
 
 
-PATH_LISTS = ("hide", "hide_if_present", "expose", "create", "create_files", "workspace", "read_only")
+PATH_LISTS = ("hide", "hide_if_present", "expose", "create", "create_files", "workspace", "read_only", "share")
 SWITCHES = ("relay_streams", "allow_hard_links", "hide_deputies")
