@@ -164,6 +164,7 @@ def _inside_hidden(found: Survey) -> list[Problem]:
 
     wanted = [("working directory", found.directory)]
     wanted += [("workspace path", fact.real) for fact in (*found.workspace, *filter(None, [found.own_home]))]
+    wanted += [("shared path", fact.real) for fact in found.share]
     problems: list[Problem] = []
     for name, path in wanted:
         around = decides(path, found.base)

@@ -80,7 +80,8 @@ class Policy(Record):
     ``hide`` must exist; ``hide_if_present`` is hidden where it exists. ``expose`` lies beneath something hidden.
     ``create`` and ``create_files`` are directories and empty files made before the launch. ``workspace`` are
     directories that the agent writes in under a user of its own, ``read_only`` paths that it must not change,
-    ``share`` paths that it reads although its user could not reach them, ``home`` its home directory. ``user`` is the number of the user for the identity ``agent``, or None for the default one.
+    ``share`` paths that it reads although its user could not reach them, ``home`` its home directory. ``user`` is the
+    number of the user for the identity ``agent``, or None for the default one.
     """
 
     hide: tuple[str, ...] = ()

@@ -55,7 +55,7 @@ _POINTLESS = {
     "hide": {"hide"},
     "expose": {"expose", "own"},
     "own": {"expose", "own"},
-    "share": {"hide", "share", "lock"},
+    "share": {"share", "lock", "expose", "own"},
     "lock": {"hide", "lock"},
     "link": {"hide"},
     "home": {"hide"},
