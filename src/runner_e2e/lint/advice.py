@@ -10,6 +10,8 @@ __all__ = ["advise"]
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _OPTION_VALUE = re.compile(r"^[\"']?(-{0,2}[A-Za-z][\w-]*)=")
 
+_LOGIN = re.compile(r"\blogin\b")
+
 _BY_KIND = {
     "environment": 'hand it over in the environment, `{name}="${name}" {command} …`, and read the variable there',
     "stdin": 'write it to the standard input: `printf %s "${name}" | {command} …`',
@@ -33,7 +35,8 @@ _BY_COMMAND = {
     "make": "export it, and use `$${name}` in the recipe, which the recipe's shell expands",
     "xargs": "read it in a loop: `while IFS= read -r value; do …; done`, and hand it over in the environment",
     "grep": "give the pattern as a file: `grep -f <(printf '%s\\n' \"${name}\") …`",
-    "docker login": "write the password to the standard input: `docker login --password-stdin`",
+    "docker login": 'write it to the standard input: `printf %s "${name}" | docker login --password-stdin …`',
+    "podman login": 'write it to the standard input: `printf %s "${name}" | podman login --password-stdin …`',
     "mkdir": "name the folder by a handle, not by the value",
     "touch": "name the file by a handle, not by the value",
 }
@@ -49,14 +52,19 @@ _BUILTINS = {
 }
 
 
-def advise(kind: str, *, command: str, argument: str) -> str:
-    """What to write instead of *argument* of *command*; *kind* is what the command table says, or a sentence."""
+def advise(kind: str, *, command: str, argument: str, before: str = "") -> str:
+    """What to write instead of *argument* of *command*.
+
+    *kind* is what the command table says, or a sentence of its own; *before* is the line up to the argument.
+    """
     variable = _VARIABLE.search(argument)
     option = _OPTION_VALUE.match(argument)
     name = variable[1] if variable else option[1].lstrip("-").replace("-", "_").upper() if option else "VALUE"
     program = posixpath.basename(command) if kind != "runner" else command
     if kind not in _BY_KIND:
         return kind
+    if kind == "docker-env" and _LOGIN.search(before):
+        program += " login"
     template = _BY_KIND[kind] if kind in {"builtin", "runner"} else _BY_COMMAND.get(program, _BY_KIND[kind])
     builtin = _BUILTINS.get(program, "a parameter expansion, `[[ … ]]`, or `printf`").format(name=name)
     return template.format(name=name, command=program, builtin=builtin)

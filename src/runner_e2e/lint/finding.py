@@ -65,7 +65,8 @@ def flow_of(taints: Iterable[Taint]) -> tuple[FlowPlace, ...]:
         return ()
     places: list[FlowPlace] = []
     for number, step in enumerate(trail.trail.walk()):
-        note = f"`{trail.label.name}` goes {step.note}" if number == 0 and step.note.startswith("into") else step.note
+        subject = f"`{trail.label.name}`" if number == 0 else "it"
+        note = f"{subject} goes {step.note}" if step.note.startswith("into") else step.note
         place = FlowPlace(span=step.origin.span(step.start, step.end), note=note)
         if not places or places[-1] != place:
             places.append(place)

@@ -45,3 +45,8 @@ class Sighting:
     subject: str = ""
     detail: str = ""
     advice: str = ""
+
+    @property
+    def line_before(self) -> str:
+        """The line of the text up to the place."""
+        return self.origin.text[self.origin.text.rfind("\n", 0, self.start) + 1 : self.start]

@@ -109,12 +109,12 @@ class Reader:
         origin = self.origin(scalar)
         self.report(Sighting(surface=Surface.EXPRESSION, origin=origin, start=start, end=end, subject=message))
 
-    def _evaluate(self, scalar: Scalar, start: int, end: int, expression: Expression, contexts: Contexts) -> Possible:
+    @staticmethod
+    def _evaluate(expression: Expression, contexts: Contexts) -> Possible:
         try:
             return evaluate(expression, contexts)
-        except EvaluationError as error:
-            self._refused(scalar, start, end, str(error))
-            return (ANYTHING,)
+        except EvaluationError:
+            return (ANYTHING,)  # it fails when it is reached: nothing comes of it
 
     def value(self, node: Node | None, contexts: Contexts, note: str) -> Value:
         """The text that *node* becomes; *note* says what for, as the next place of its way."""
@@ -129,7 +129,7 @@ class Reader:
             value += Value.literal(node.value[position:start])
             position = end
             if expression is not None:
-                inner = value_of(self._evaluate(node, start, end, expression, contexts))
+                inner = value_of(self._evaluate(expression, contexts))
                 value += inner.through(origin, start, end, note) if inner.taints else inner
             else:
                 value += as_value(ANYTHING)
@@ -155,7 +155,7 @@ class Reader:
             start, end, expression = places[0]
             if expression is None:
                 return ANYTHING
-            possible = self._evaluate(node, start, end, expression, contexts)
+            possible = self._evaluate(expression, contexts)
             return passed(Choice.of(possible), self.origin(node), start, end, note)
         return of_value(self.value(node, contexts, note))
 
@@ -169,7 +169,7 @@ class Reader:
             if expression is None:
                 value = as_value(ANYTHING)
             else:
-                value = value_of(self._evaluate(node, start, end, expression, contexts))
+                value = value_of(self._evaluate(expression, contexts))
                 value = value.through(origin, start, end, note) if value.taints else value
             holes.append(Interpolation(start=start, end=end, value=value))
         return Script(origin=origin, text=node.value, interpolations=tuple(holes))
@@ -201,7 +201,7 @@ class Reader:
         expression = self._whole(node)
         if expression is None:
             return (ANYTHING,)
-        return self._evaluate(node, 0, len(node.value), expression, contexts)
+        return self._evaluate(expression, contexts)
 
     def _whole(self, node: Scalar) -> Expression | None:
         """The scalar as one expression, None when GitHub refuses it."""

@@ -36,7 +36,7 @@ def check(sighting: Sighting) -> Finding | None:
         span=sighting.origin.span(sighting.start, sighting.end),
         message=f"{named(taints)} is an argument of `{sighting.subject}`",
         why="every process on the machine can read this command line, the agent too",
-        fix=advise(sighting.advice, command=sighting.subject, argument=sighting.detail),
+        fix=advise(sighting.advice, command=sighting.subject, argument=sighting.detail, before=sighting.line_before),
         flow=flow_of(taints),
         labels=tuple(sorted({taint.label.name for taint in taints})),
     )

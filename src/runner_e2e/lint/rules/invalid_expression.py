@@ -15,8 +15,7 @@ __all__ = ["RULE"]
 
 EXPLANATION = """\
 GitHub refuses this expression, so the workflow does not run: a syntax error, a context or function that does not
-exist, a wrong number of arguments, `${{` without `}}`, or a call that always fails (`fromJSON` of text that is not
-JSON).
+exist, a wrong number of arguments, or `${{` without `}}`.
 
 Strings in expressions stand in single quotes; a quote in a string is doubled: `'it''s'`."""
 

@@ -34,7 +34,7 @@ def check(sighting: Sighting) -> Finding | None:
         span=sighting.origin.span(sighting.start, sighting.end),
         message=f"the secret {named(taints)} is an argument of `{sighting.subject}`",
         why="every process on the machine can read this command line",
-        fix=advise(sighting.advice, command=sighting.subject, argument=sighting.detail),
+        fix=advise(sighting.advice, command=sighting.subject, argument=sighting.detail, before=sighting.line_before),
         flow=flow_of(taints),
         labels=tuple(sorted({taint.label.name for taint in taints})),
     )

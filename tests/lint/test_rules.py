@@ -1,0 +1,62 @@
+"""Every rule by its data: what it says about `bad.yml`, that `ok.yml` is clean, and that its page shows both."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runner_e2e.lint.linter import Report, lint
+from runner_e2e.lint.render import RENDERERS
+from runner_e2e.lint.rules import RULES
+
+HERE = Path(__file__).parent
+FIXTURES = HERE / "rules"
+PAGES = HERE.parent.parent / "docs" / "rules"
+IDS = [rule.id for rule in RULES]
+
+
+def linted(folder: Path, name: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> Report:
+    """The report about one file, the findings of one rule."""
+    monkeypatch.chdir(folder)
+    report = lint([Path(name)], current=folder)
+    assert report.problems == ()
+    return replace(report, findings=tuple(finding for finding in report.findings if finding.rule == rule))
+
+
+@pytest.mark.parametrize("rule", IDS)
+def test_bad_is_reported_exactly(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = FIXTURES / rule
+    report = linted(folder, "bad.yml", rule, monkeypatch)
+    assert report.findings
+    assert RENDERERS["text"](report) == (folder / "bad.txt").read_text()
+
+
+@pytest.mark.parametrize("rule", IDS)
+def test_ok_is_clean(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert linted(FIXTURES / rule, "ok.yml", rule, monkeypatch).findings == ()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_the_page_shows_what_is_executed(rule: object) -> None:
+    found = next(each for each in RULES if each is rule)
+    page = (PAGES / f"{found.id}.md").read_text()
+    assert page.startswith(f"# {found.id}\n")
+    assert found.explanation in page
+    blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)
+    folder = FIXTURES / found.id
+    assert blocks[:3] == [
+        ("yaml", (folder / "bad.yml").read_text()),
+        ("text", (folder / "bad.txt").read_text()),
+        ("yaml", (folder / "ok.yml").read_text()),
+    ]
+
+
+def test_rules_fixtures_and_pages_are_the_same_set() -> None:
+    assert len(set(IDS)) == len(IDS)
+    assert {path.name for path in FIXTURES.iterdir()} == set(IDS)
+    assert {path.stem for path in PAGES.glob("*.md")} == set(IDS)
+    modules = {path.stem for path in (HERE.parent.parent / "src/runner_e2e/lint/rules").glob("*.py")} - {"__init__"}
+    assert {name.replace("_", "-") for name in modules} == set(IDS)
