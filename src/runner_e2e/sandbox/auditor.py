@@ -24,6 +24,8 @@ __all__ = ["Auditor", "text_of"]
 # Details kept of leaks and of environments; their numbers are always exact, and every exec carries its own.
 WITNESSES = 1000
 WORDS_LENGTH = 160
+# Between arguments that are searched together: no canary holds it.
+FIELDS = b"\0"
 
 
 @dataclass(kw_only=True)
@@ -203,16 +205,17 @@ class Auditor:
         return text if len(text) <= WORDS_LENGTH else text[: WORDS_LENGTH - 1] + "…"
 
     def _leaks_of(self, record: ExecRecord, program: Program, finder: Finder) -> tuple[ArgvLeak, ...]:
+        if not finder.may_hold(FIELDS.join((record.program, *record.argv, *program.interpreter))):
+            return ()
         found: list[ArgvLeak] = []
         texts: list[tuple[Where, int, bytes]] = [("program", 0, record.program)]
         texts += [("argument", index, argument) for index, argument in enumerate(record.argv)]
         texts += [("interpreter", index, word) for index, word in enumerate(program.interpreter)]
         for where, index, data in texts:
-            if finder.may_hold(data):
-                found += [
-                    ArgvLeak(where=where, argument=index, occurrence=occurrence)
-                    for occurrence in finder.find(text_of(data))
-                ]
+            found += [
+                ArgvLeak(where=where, argument=index, occurrence=occurrence)
+                for occurrence in finder.find(text_of(data))
+            ]
         return tuple(found)
 
     def _held_by(self, record: ExecRecord, finder: Finder) -> tuple[HeldVariable, ...]:
@@ -220,11 +223,8 @@ class Auditor:
             return ()
         found: list[HeldVariable] = []
         for entry in environment_entries(record):
-            name, _, value = text_of(entry).partition("=")
-            shown = finder.redact(name)
-            for text, in_name in ((name, True), (value, False)):
-                for canary, kind in {each.canary: each.kind for each in reversed(finder.find(text))}.items():
-                    found.append(HeldVariable(name=shown, kind=kind, canary=canary, in_name=in_name))
+            if finder.may_hold(entry):
+                found += held_variables(entry, finder)
         return tuple(found)
 
     def _take_end(self, record: EndRecord) -> None:
@@ -238,6 +238,17 @@ class Auditor:
     def survivors(self) -> list[Process]:
         """Processes that still run although the command has ended."""
         return list(self.tree.live.values()) if self.root_end else []
+
+
+def held_variables(entry: bytes, finder: Finder) -> list[HeldVariable]:
+    """What one ``NAME=value`` holds, at most once for a canary in the name and once in the value."""
+    name, _, value = text_of(entry).partition("=")
+    shown = finder.redact(name)
+    found: list[HeldVariable] = []
+    for text, in_name in ((name, True), (value, False)):
+        kinds = {each.canary: each.kind for each in reversed(finder.find(text))}
+        found += [HeldVariable(name=shown, kind=kind, canary=canary, in_name=in_name) for canary, kind in kinds.items()]
+    return found
 
 
 def refusal(record: ExecRecord) -> LaunchError:

@@ -78,7 +78,7 @@ class Needles:
     value: str
     windows: tuple[str, ...]
     encoded: tuple[str, ...]
-    grams: tuple[bytes, ...]
+    grams: tuple[str, ...]
 
 
 def needles(canary: Canary, piece_length: int) -> Needles:
@@ -88,14 +88,8 @@ def needles(canary: Canary, piece_length: int) -> Needles:
     size = (piece_length + 1) // 2
     blocks = [value[at : at + size] for at in range(0, len(value) - size + 1, size)] if windows else [value]
     encoded = encodings(canary.value)
-    texts = dict.fromkeys((*blocks, *encoded))
-    return Needles(
-        canary=canary,
-        value=value,
-        windows=windows,
-        encoded=encoded,
-        grams=tuple(text.encode("utf-8", "surrogateescape") for text in texts),
-    )
+    grams = tuple(dict.fromkeys((*blocks, *encoded)))
+    return Needles(canary=canary, value=value, windows=windows, encoded=encoded, grams=grams)
 
 
 class Finder:
@@ -129,7 +123,8 @@ class Finder:
 
     @cached_property
     def _grams(self) -> tuple[bytes, ...]:
-        return tuple(dict.fromkeys(gram for needle in self.needles for gram in needle.grams))
+        texts = dict.fromkeys(gram for needle in self.needles for gram in needle.grams)
+        return tuple(text.encode("utf-8", "surrogateescape") for text in texts)
 
     def may_hold(self, raw: bytes) -> bool:
         """False only if *raw*, escaped or not, holds no canary: a cheap first look at much text."""
@@ -145,7 +140,8 @@ class Finder:
         folded = fold(text)
         found: list[Occurrence] = []
         for needle in self.needles:
-            found += self._find_one(folded, needle)
+            if any(gram in folded for gram in needle.grams):
+                found += self._find_one(folded, needle)
         return tuple(sorted(found))
 
     def _find_one(self, folded: str, needle: Needles) -> list[Occurrence]:

@@ -56,7 +56,9 @@ def plant(program: bytes, arguments: list[bytes], entries: list[bytes]) -> None:
 
 def place(descriptors: list[int], targets: list[int]) -> None:
     """Gives each received descriptor the number that the command expects it at."""
-    above = max([*targets, *descriptors]) + 1
+    # What the command is not given is /dev/null, as it is here already but for the tracer's own standard error.
+    os.dup2(1, 2)
+    above = max([2, *targets, *descriptors]) + 1
     moved = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, above) for descriptor in descriptors]
     for descriptor in descriptors:
         os.close(descriptor)
