@@ -56,16 +56,25 @@ def pieces(text: str) -> set[str]:
 
 
 def arguments(log: str) -> list[str]:
-    """Every argument of every execve in a log of strace (non-ASCII characters escaped in hexadecimal)."""
-    found = []
+    """Every argument of every execve that succeeded, from a log of ``strace -f -x``."""
+    found: list[str] = []
+    started: dict[str, str] = {}
     for line in log.splitlines():
-        if not line.rstrip().endswith("= 0"):
-            continue  # a program that is not there: no process has these arguments
-        match = re.search(r'execve\("(?:[^"\\]|\\.)*", \[(.*?)\](?:, 0x| /\*|\) =|, \[)', line)
-        if match is None:
+        process, _, event = line.partition(" ")
+        event = event.strip()
+        if event.endswith("<unfinished ...>"):
+            started[process] = event
             continue
-        for one in re.findall(r'"((?:[^"\\]|\\.)*)"', match[1]):
-            found.append(re.sub(r"\\x([0-9a-f]{2})", lambda m: chr(int(m[1], 16)), one))
+        if event.startswith("<... execve resumed>"):
+            event = started.pop(process, "") + event
+        if not event.startswith("execve(") or not event.endswith("= 0"):
+            continue  # a program that is not there: no process has these arguments
+        match = re.match(r'execve\("(?:[^"\\]|\\.)*", \[((?:"(?:[^"\\]|\\.)*"(?:, )?)*)\]', event)
+        if match is not None:
+            found.extend(
+                re.sub(r"\\x([0-9a-f]{2})", lambda code: chr(int(code[1], 16)), one)
+                for one in re.findall(r'"((?:[^"\\]|\\.)*)"', match[1])
+            )
     return found
 
 

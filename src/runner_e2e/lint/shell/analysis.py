@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell.command_files import entries, lines
 from runner_e2e.lint.shell.interpreter import Interpreter
-from runner_e2e.lint.shell.machine import Exhausted
+from runner_e2e.lint.shell.machine import ExhaustedError
 from runner_e2e.lint.shell.results import Files, ShellOptions, ShellResult
 from runner_e2e.lint.shell.source import Source
 from runner_e2e.lint.shell.state import Field, State, Variable
 from runner_e2e.lint.values import Hole, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner_e2e.lint.values import Script
 
 __all__ = ["analyse", "cannot_leak"]
@@ -80,15 +81,15 @@ def analyse(
         frames=[{name: Variable(value, exported=True) for name, value in given.items()}],
         positional=tuple(Field(value) for value in positional),
         options=frozenset(letter for letter in letters if letter),
-        files=dict(files.contents),
+        files=dict(files.contents.items()),
         directory=Value.literal(options.directory),
     )
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, 6_000))
     ended: State | None = None
     try:
-        ended = machine.process(source, state, (0, len(script.text)))
-    except Exhausted as error:
+        ended = machine.process(source, state)
+    except ExhaustedError as error:
         machine.source = source
         machine.give_up(0, len(script.text), str(error))
     except RecursionError:
@@ -101,10 +102,12 @@ def analyse(
 
 def _with_symbol(name: str, value: Value) -> Value:
     """Gives an unknown environment variable an identity, so that a path made of it is known again."""
-    if len(value.texts) == 1 and len(value.texts[0]) == 1 and isinstance(hole := value.texts[0][0], Hole):
-        if not hole.symbol:
-            return Value(((Hole(hole.taints, f"${name}", hole.longest),),))
-    return value
+    if len(value.texts) != 1 or len(value.texts[0]) != 1:
+        return value
+    hole = value.texts[0][0]
+    if not isinstance(hole, Hole) or hole.symbol:
+        return value
+    return Value(((Hole(hole.taints, f"${name}", hole.longest),),))
 
 
 def _result(machine: Interpreter, state: State, files: Files) -> ShellResult:

@@ -7,11 +7,14 @@ with low confidence.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from runner_e2e.lint.values import UNKNOWN, Confidence, Value
 
-__all__ = ["Arithmetic", "Unknown"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Arithmetic", "UndecidedError"]
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9A-Fa-f]+|\d+#[0-9A-Za-z@_]+|\d+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<index>\[[^]]*\])?"
@@ -43,7 +46,7 @@ _ASSIGNS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=
 _MASK = (1 << 64) - 1
 
 
-class Unknown(Exception):  # noqa: N818
+class UndecidedError(Exception):
     """The expression depends on something that is not known. Stays inside the interpreter."""
 
 
@@ -64,7 +67,7 @@ class Arithmetic:
         while offset < len(text):
             match = _TOKEN.match(text, offset)
             if match is None or match.end() == offset:
-                raise Unknown
+                raise UndecidedError
             kind = match.lastgroup or ""
             if match["name"]:
                 self.tokens.append(("name", match["name"] + (match["index"] or "")))
@@ -78,12 +81,12 @@ class Arithmetic:
         self.silent = 0  # in a branch that is not taken
 
     def result(self) -> int:
-        """The value of the whole expression. Raises :class:`Unknown`."""
+        """The value of the whole expression. Raises :class:`UndecidedError`."""
         if not self.tokens:
             return 0
         number = self._binary(1)
         if self.at < len(self.tokens):
-            raise Unknown
+            raise UndecidedError
         return number
 
     def _peek(self) -> str:
@@ -139,7 +142,7 @@ class Arithmetic:
         yes = self._assignment()
         self.silent -= condition == 0
         if not self._take(":"):
-            raise Unknown
+            raise UndecidedError
         self.silent += condition != 0
         no = self._assignment()
         self.silent -= condition != 0
@@ -161,16 +164,16 @@ class Arithmetic:
         if self.at < len(self.tokens) and self.tokens[self.at][0] == "name":
             self.at += 1
             return self.tokens[self.at - 1][1]
-        raise Unknown
+        raise UndecidedError
 
     def _primary(self) -> int:
         if self._take("("):
             number = self._binary(1)
             if not self._take(")"):
-                raise Unknown
+                raise UndecidedError
             return number
         if self.at >= len(self.tokens):
-            raise Unknown
+            raise UndecidedError
         kind, text = self.tokens[self.at]
         if kind == "number":
             self.at += 1
@@ -188,7 +191,7 @@ class Arithmetic:
             return 0
         text = value.constant
         if text is None or self.depth > 8:
-            raise Unknown
+            raise UndecidedError
         if re.fullmatch(r"\s*-?\d+\s*", text):
             return int(text) if not re.match(r"\s*-?0\d", text) else _literal(text.strip())
         return Arithmetic(text, read=self.read, write=self.write, depth=self.depth + 1).result()
@@ -202,12 +205,12 @@ class Arithmetic:
             if right == 0:
                 if self.silent:
                     return 0
-                raise Unknown
+                raise UndecidedError
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
             return quotient if operator == "/" else left - quotient * right
         if operator == "**":
             if not 0 <= right <= 64:
-                raise Unknown
+                raise UndecidedError
             return _wrapped(left**right)
         if operator in ("<<", ">>"):
             right &= 63
@@ -248,7 +251,7 @@ def _literal(text: str) -> int:
             return int(text, 16)
         return int(text, 8) if len(text) > 1 and text.lstrip("-").startswith("0") else int(text)
     except ValueError:
-        raise Unknown from None
+        raise UndecidedError from None
 
 
 def unknown_number(*parts: Value) -> Value:

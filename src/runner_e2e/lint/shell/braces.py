@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TypeAlias
 
@@ -73,7 +74,7 @@ def _choices(atoms: _Atoms, start: int) -> tuple[list[_Atoms] | None, int]:
             if depth == 0:
                 if len(cuts) > 1:
                     edges = [*cuts, end]
-                    return [atoms[a + 1 : b] for a, b in zip(edges, edges[1:], strict=False)], end
+                    return [atoms[a + 1 : b] for a, b in itertools.pairwise(edges)], end
                 return _range(atoms[start + 1 : end]), end
     return None, start
 

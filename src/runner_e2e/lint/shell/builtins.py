@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell import declarations, options, text_builtins
 from runner_e2e.lint.shell.conditions import test_fields
@@ -17,39 +16,37 @@ from runner_e2e.lint.shell.tables import builtins as builtin_names
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
 
 if TYPE_CHECKING:
-    from runner_e2e.lint.shell.ir import Command
-    from runner_e2e.lint.shell.machine import Machine
+    from collections.abc import Callable
+
+    from runner_e2e.lint.shell.machine import Invocation, Machine
     from runner_e2e.lint.shell.state import Field, State
 
 __all__ = ["run"]
 
-_Environment: TypeAlias = Mapping[str, Value]
 _SILENT = frozenset({"hash", "umask", "times", "history", "disown", "ulimit"})
 
 
-def run(
-    machine: Machine, name: str, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
-) -> None:
-    """Runs the builtin *name* with *fields* (its name first)."""
+def run(machine: Machine, name: str, call: Invocation) -> None:
+    """Runs the builtin *name*."""
     handler = _HANDLERS.get(name)
     if handler is None:
-        state.status = 0 if name in _SILENT else None
+        call.state.status = 0 if name in _SILENT else None
         return
-    handler(machine, fields, state, at, environment)
+    handler(machine, call)
 
 
-def _true(_m: Machine, _f: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    state.status = 0
+def _true(_m: Machine, call: Invocation) -> None:
+    call.state.status = 0
 
 
-def _false(_m: Machine, _f: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    state.status = 1
+def _false(_m: Machine, call: Invocation) -> None:
+    call.state.status = 1
 
 
-def _test(machine: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    bracket = fields[0].value.constant == "["
-    answer = test_fields(machine, state, fields[1:-1] if bracket else fields[1:])
-    state.status = None if answer is None else int(not answer)
+def _test(machine: Machine, call: Invocation) -> None:
+    bracket = call.fields[0].value.constant == "["
+    answer = test_fields(machine, call.state, call.fields[1:-1] if bracket else call.fields[1:])
+    call.state.status = None if answer is None else int(not answer)
 
 
 # --- control
@@ -61,62 +58,62 @@ def _status_argument(fields: tuple[Field, ...], state: State) -> None:
         state.status = int(text) & 255 if text is not None and text.isdigit() else None
 
 
-def _exit(machine: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    _status_argument(fields, state)
-    machine.exits.append(state.copy())
-    state.dead = True
+def _exit(machine: Machine, call: Invocation) -> None:
+    _status_argument(call.fields, call.state)
+    machine.exits.append(call.state.copy())
+    call.state.dead = True
 
 
-def _return(machine: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    _status_argument(fields, state)
-    machine.returns.append(state.copy())
-    state.dead = True
+def _return(machine: Machine, call: Invocation) -> None:
+    _status_argument(call.fields, call.state)
+    machine.returns.append(call.state.copy())
+    call.state.dead = True
 
 
-def _leave_loop(machine: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    state.status = 0
+def _leave_loop(machine: Machine, call: Invocation) -> None:
+    call.state.status = 0
     if not machine.loops:
         return
-    text = fields[1].value.constant if len(fields) > 1 else "1"
+    text = call.fields[1].value.constant if len(call.fields) > 1 else "1"
     levels = int(text) if text is not None and text.isdigit() and int(text) > 0 else 1
     breaks, continues = machine.loops[-min(levels, len(machine.loops))]
-    (breaks if fields[0].value.constant == "break" else continues).append(state.copy())
-    state.dead = True
+    (breaks if call.fields[0].value.constant == "break" else continues).append(call.state.copy())
+    call.state.dead = True
 
 
-def _eval(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, _e: _Environment) -> None:
-    arguments = fields[1:]
+def _eval(machine: Machine, call: Invocation) -> None:
+    arguments = call.fields[1:]
     if not arguments:
-        state.status = 0
+        call.state.status = 0
         return
-    text = join_list(machine, state, arguments, star=False)
-    span = (arguments[0].start, arguments[-1].end) if arguments[0].end else (at.start, at.end)
-    machine.run_text(text, state, at, span)
+    text = join_list(call.state, arguments, star=False)
+    span = (arguments[0].start, arguments[-1].end) if arguments[0].end else call.span
+    machine.run_text(text, call.state, span)
 
 
-def _source(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, _e: _Environment) -> None:
-    if len(fields) < 2:
-        state.status = 2
+def _source(machine: Machine, call: Invocation) -> None:
+    if len(call.fields) < 2:
+        call.state.status = 2
         return
-    positional = state.positional
-    if len(fields) > 2:
-        state.positional = fields[2:]
+    positional = call.state.positional
+    if len(call.fields) > 2:
+        call.state.positional = call.fields[2:]
     returns, machine.returns = machine.returns, []
-    span = (fields[1].start, fields[1].end)
-    source = _repository_script(machine, fields[1].value, state)
+    span = (call.fields[1].start, call.fields[1].end)
+    source = _repository_script(machine, call.fields[1].value, call.state)
     if source is not None:
-        machine.run_source(source, state, span)
+        machine.run_source(source, call.state, span)
     else:
-        content = read_file(machine, state, fields[1].value, None)
+        content = read_file(machine, call.state, call.fields[1].value, None)
         if content.constants is None and not content.taints:
-            state.status = None  # a file that is not known
+            call.state.status = None  # a file that is not known
         else:
-            machine.run_text(content, state, at, span)
-    ends = [one for one in (state.copy(), *machine.returns) if not one.dead]
+            machine.run_text(content, call.state, span)
+    ends = [one for one in (call.state.copy(), *machine.returns) if not one.dead]
     machine.returns = returns
-    machine.settle(state, ends)
-    if not state.dead and len(fields) > 2:
-        state.positional = positional
+    machine.settle(call.state, ends)
+    if not call.state.dead and len(call.fields) > 2:
+        call.state.positional = positional
 
 
 def _repository_script(machine: Machine, path: Value, state: State) -> Source | None:
@@ -129,8 +126,9 @@ def _repository_script(machine: Machine, path: Value, state: State) -> Source | 
     return Source.of_script(script) if script is not None else None
 
 
-def _exec(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
-    arguments = fields[1:]
+def _exec(machine: Machine, call: Invocation) -> None:
+    arguments, state = call.fields[1:], call.state
+    environment = call.environment
     while arguments and (text := arguments[0].value.constant) is not None and text.startswith("-"):
         arguments = arguments[2:] if text.endswith("a") else arguments[1:]
         if text == "-c":
@@ -140,38 +138,38 @@ def _exec(machine: Machine, fields: tuple[Field, ...], state: State, at: Command
     if not arguments:
         state.status = 0
         return
-    machine.start(arguments, state, at, environment)
+    machine.start(call.running(arguments, environment))
     state.traps = {}
     machine.exits.append(state.copy())
     state.dead = True
 
 
-def _command(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
-    arguments = fields[1:]
+def _command(machine: Machine, call: Invocation) -> None:
+    arguments = call.fields[1:]
     while arguments and (text := arguments[0].value.constant) is not None and text.startswith("-"):
         arguments = arguments[1:]
         if text == "--":
             break
         if "v" in text or "V" in text:
             output = join(one.value for one in arguments) if arguments else EMPTY
-            write_channel(machine, state, 1, output.opaque() | EMPTY, (at.start, at.end))
-            state.status = None
+            write_channel(machine, call.state, 1, output.opaque() | EMPTY, call.span)
+            call.state.status = None
             return
     if not arguments:
-        state.status = 0
+        call.state.status = 0
         return
     name = arguments[0].value.constant
-    if name is not None and name in builtin_names("bash" if machine.bash else "sh") and name not in state.disabled:
-        machine.call_builtin(name, arguments, state, at, environment)
-    elif fields[0].value.constant != "builtin":
-        machine.start(arguments, state, at, environment)
+    if name is not None and name in builtin_names("bash" if machine.bash else "sh") and name not in call.state.disabled:
+        machine.call_builtin(name, call.running(arguments))
+    elif call.fields[0].value.constant != "builtin":
+        machine.start(call.running(arguments))
 
 
-def _trap(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, _e: _Environment) -> None:
-    arguments = fields[1:]
+def _trap(machine: Machine, call: Invocation) -> None:
+    arguments = call.fields[1:]
     if arguments and arguments[0].value.constant == "--":
         arguments = arguments[1:]
-    state.status = 0
+    call.state.status = 0
     if len(arguments) < 2 or (arguments[0].value.constant or "") in ("-p", "-l"):
         return
     action = arguments[0].value
@@ -179,51 +177,51 @@ def _trap(machine: Machine, fields: tuple[Field, ...], state: State, at: Command
         signal = (one.value.constant or "").upper().removeprefix("SIG")
         signal = "EXIT" if signal == "0" else signal
         if action.constant == "-":
-            state.traps.pop(signal, None)
+            call.state.traps.pop(signal, None)
         elif signal:
-            state.traps[signal] = action
-            machine.trap_sites[action] = at
+            call.state.traps[signal] = action
+            machine.trap_sites[action] = call.at
             if signal not in ("EXIT", "DEBUG", "RETURN", "ERR") and action != EMPTY:
-                _run_handler(machine, action, state, at)
+                _run_handler(machine, action, call)
 
 
-def _run_handler(machine: Machine, action: Value, state: State, at: Command) -> None:
+def _run_handler(machine: Machine, action: Value, call: Invocation) -> None:
     """The handler of a signal may run at any time: what it does is possible from here on."""
-    inner = state.copy()
+    inner = call.state.copy()
     inner.traps = {}
     for frame in inner.frames:
         for name, variable in frame.items():
             frame[name] = replace(variable, value=variable.value.weakened(Confidence.LOW))
     machine.conditions += 1
-    machine.run_text(action, inner, at, (at.start, at.end))
+    machine.run_text(action, inner, call.span)
     machine.conditions -= 1
 
 
-def _let(machine: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
+def _let(machine: Machine, call: Invocation) -> None:
     number: int | None = 0
-    for one in fields[1:]:
-        number = calculate(machine, state, one.value)
-    state.status = None if number is None else int(number == 0)
+    for one in call.fields[1:]:
+        number = calculate(machine, call.state, one.value)
+    call.state.status = None if number is None else int(number == 0)
 
 
 # --- directories
 
 
-def _cd(machine: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    operands = [one.value for one in fields[1:] if not re.fullmatch(r"-[LPe@]+|--", one.value.constant or "")]
-    before = state.directory
+def _cd(machine: Machine, call: Invocation) -> None:
+    operands = [one.value for one in call.fields[1:] if not re.fullmatch(r"-[LPe@]+|--", one.value.constant or "")]
+    before = call.state.directory
     if not operands:
         target = machine.symbol("$HOME")
     elif operands[0].constant == "-":
-        old = state.lookup("OLDPWD")
+        old = call.state.lookup("OLDPWD")
         target = old.plain() if old is not None else UNKNOWN
     else:
-        target = join(Value((key,)) for key in path_keys(operands[0], state))
-    assign_scalar(state, "OLDPWD", before)
-    state.directory = target
-    if state.lookup("PWD") is not None:
-        assign_scalar(state, "PWD", target)
-    state.status = None
+        target = join(Value((key,)) for key in path_keys(operands[0], call.state))
+    assign_scalar(call.state, "OLDPWD", before)
+    call.state.directory = target
+    if call.state.lookup("PWD") is not None:
+        assign_scalar(call.state, "PWD", target)
+    call.state.status = None
 
 
 def _directory_stack(state: State) -> Items:
@@ -231,44 +229,44 @@ def _directory_stack(state: State) -> Items:
     return stack.as_items() if stack is not None else Items()
 
 
-def _pushd(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
-    entries = _directory_stack(state)
-    state.assign("\0dirs", Variable(items=entries.put(str(entries.next_index() or 0), state.directory)))
-    _cd(machine, fields, state, at, environment)
+def _pushd(machine: Machine, call: Invocation) -> None:
+    entries = _directory_stack(call.state)
+    call.state.assign("\0dirs", Variable(items=entries.put(str(entries.next_index() or 0), call.state.directory)))
+    _cd(machine, call)
 
 
-def _popd(_m: Machine, _f: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    entries = _directory_stack(state)
+def _popd(_m: Machine, call: Invocation) -> None:
+    entries = _directory_stack(call.state)
     last = str((entries.next_index() or 0) - 1)
-    state.directory = entries.get(last) or UNKNOWN
-    state.assign("\0dirs", Variable(items=entries.without(last)))
-    state.status = None
+    call.state.directory = entries.get(last) or UNKNOWN
+    call.state.assign("\0dirs", Variable(items=entries.without(last)))
+    call.state.status = None
 
 
-def _pwd(machine: Machine, _f: tuple[Field, ...], state: State, at: Command, _e: _Environment) -> None:
-    write_channel(machine, state, 1, state.directory + Value.literal("\n"), (at.start, at.end))
-    state.status = 0
+def _pwd(machine: Machine, call: Invocation) -> None:
+    write_channel(machine, call.state, 1, call.state.directory + Value.literal("\n"), call.span)
+    call.state.status = 0
 
 
-def _alias(_m: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    for one in fields[1:]:
+def _alias(_m: Machine, call: Invocation) -> None:
+    for one in call.fields[1:]:
         text = one.value.constant
         if text is not None and "=" in text:
             name, value = text.split("=", 1)
-            state.aliases[name] = value
-    state.status = 0
+            call.state.aliases[name] = value
+    call.state.status = 0
 
 
-def _unalias(_m: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    for text in (one.value.constant for one in fields[1:]):
+def _unalias(_m: Machine, call: Invocation) -> None:
+    for text in (one.value.constant for one in call.fields[1:]):
         if text == "-a":
-            state.aliases = {}
+            call.state.aliases = {}
         elif text is not None:
-            state.aliases.pop(text, None)
-    state.status = 0
+            call.state.aliases.pop(text, None)
+    call.state.status = 0
 
 
-_HANDLERS: dict[str, Callable[[Machine, tuple[Field, ...], State, Command, _Environment], None]] = {
+_HANDLERS: dict[str, Callable[[Machine, Invocation], None]] = {
     "true": _true,
     ":": _true,
     "false": _false,

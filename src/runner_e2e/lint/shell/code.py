@@ -7,11 +7,15 @@ That is a possible flow (medium confidence), not a proven one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from runner_e2e.lint.shell.state import Field
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from runner_e2e.lint.shell.state import Field
 
 __all__ = ["INTERPRETERS", "Outcome", "judge", "program_text"]
 

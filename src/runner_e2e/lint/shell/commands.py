@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell import builtins, programs
 from runner_e2e.lint.shell.expansion import expand_value, expand_words
@@ -15,7 +15,7 @@ from runner_e2e.lint.shell.filesystem import (
     read_file,
 )
 from runner_e2e.lint.shell.ir import Assignment, Command, Redirection, Simple, Word
-from runner_e2e.lint.shell.machine import Machine
+from runner_e2e.lint.shell.machine import Invocation, Machine, ShellStart
 from runner_e2e.lint.shell.parameters import assign_element, assign_scalar, name_of_reference
 from runner_e2e.lint.shell.parser import parse
 from runner_e2e.lint.shell.results import TracePoint
@@ -24,9 +24,6 @@ from runner_e2e.lint.shell.state import NULL, Channel, Field, Items, State, Vari
 from runner_e2e.lint.shell.tables import advice
 from runner_e2e.lint.shell.tables import builtins as builtin_names
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value, join
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["Commands"]
 
@@ -69,12 +66,12 @@ class Commands(Machine):
             status = state.status
             self.subshell(body, state, {0: Channel("stream", buffer)})
             state.status = status
-        for body, into, out in self.coprocesses:
+        for coprocess, into, out in self.coprocesses:
             if state.files.get(into, EMPTY) != EMPTY:
                 buffer = self.fresh()
                 state.files[buffer] = state.files[into]
                 state.files[into] = EMPTY
-                self.subshell(body, state, {0: Channel("stream", buffer), 1: Channel("file", out)})
+                self.subshell(coprocess, state, {0: Channel("stream", buffer), 1: Channel("file", out)})
 
     def after(self, state: State) -> None:
         """``errexit``: a command that fails for sure ends the shell; one that may fail ends it perhaps."""
@@ -162,9 +159,9 @@ class Commands(Machine):
         match = re.fullmatch(r"(\w+)\[(.*)\]", name, re.DOTALL)
         if assignment.subscript is not None:
             key = expand_value(self, state, assignment.subscript)
-            assign_element(self, state, name, key, value, append=assignment.append)
+            assign_element(self, state, (name, key), value, append=assignment.append)
         elif match is not None:
-            assign_element(self, state, match[1], Value.literal(match[2]), value, append=assignment.append)
+            assign_element(self, state, (match[1], Value.literal(match[2])), value, append=assignment.append)
         else:
             before = state.lookup(name)
             if assignment.append and before is not None and "i" in before.attributes:
@@ -183,7 +180,7 @@ class Commands(Machine):
                 key = expand_value(self, state, element.key)
                 value = self.step(expand_value(self, state, element.value), assignment.start, assignment.end, note)
                 state.assign(name, replace(before, items=items, unset=False, value=EMPTY))
-                assign_element(self, state, name, key, value, append=False)
+                assign_element(self, state, (name, key), value)
                 items = (state.lookup(name) or before).as_items()
                 continue
             for one in expand_words(self, state, (element.value,)):
@@ -211,7 +208,7 @@ class Commands(Machine):
         self.redirect(command.redirections, state, external=external)
         environment = self._prefix(command, state)
         last = fields[-1].value if fields[-1].kind != "list" or len(fields) > 1 else join([fields[-1].value, EMPTY])
-        self.call(fields, state, command, environment)
+        self.call(Invocation(fields, state, command, environment))
         state.last_argument = last
         if not persistent:
             state.descriptors = outer
@@ -239,24 +236,22 @@ class Commands(Machine):
     def _dialect(self) -> str:
         return "bash" if self.bash else "sh"
 
-    def call(
-        self, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value] | None = None
-    ) -> None:
-        given = environment or {}
+    def call(self, call: Invocation) -> None:
+        """See :meth:`Machine.call`."""
+        fields, state = call.fields, call.state
         names = fields[0].value.constants
         if names is None or fields[0].kind == "list":
-            self.start(fields, state, at, {**state.exported(), **given})
+            self.start(call.running(fields, {**state.exported(), **call.environment}))
             return
         ends: list[State] = []
         for name in dict.fromkeys(names):
             inner = state if len(names) == 1 else state.copy()
             one = fields if len(names) == 1 else (replace(fields[0], value=Value.literal(name)), *fields[1:])
-            if not name and len(names) > 1:  # an empty name, unquoted, is not there: the next field is the command
-                one = fields[1:]
-                if one:
-                    self.call(one, inner, at, given)
+            if not name and len(names) > 1:  # unquoted and empty: it is not there, the next field is the command
+                if fields[1:]:
+                    self.call(Invocation(fields[1:], inner, call.at, call.environment))
             else:
-                self._call_named(name, one, inner, at, given)
+                self._call_named(name, Invocation(one, inner, call.at, call.environment))
             ends.append(inner)
         if len(ends) > 1:
             self.settle(state, ends)
@@ -272,53 +267,54 @@ class Commands(Machine):
         else:
             state.become(joined)
 
-    def _call_named(
-        self, name: str, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]
-    ) -> None:
+    def _call_named(self, name: str, call: Invocation) -> None:
+        state = call.state
         function = name in state.functions and (self.bash or name not in _POSIX_SPECIAL)
-        if function or not self._is_program(name, state):
-            if environment:
-                frame = {key: Variable(value, exported=True) for key, value in environment.items()}
-                state.frames.append(frame)
-                depth = len(state.frames)
-            if function:
-                self.call_function(name, fields, state, at)
-            else:
-                self.call_builtin(name, fields, state, at, {**state.exported(), **environment})
-            if environment and len(state.frames) >= depth:
-                del state.frames[depth - 1]
+        whole = call.running(call.fields, {**state.exported(), **call.environment})
+        if not function and self._is_program(name, state):
+            self.start(whole)
             return
-        self.start(fields, state, at, {**state.exported(), **environment})
+        depth = len(state.frames)
+        if call.environment:
+            state.frames.append({key: Variable(value, exported=True) for key, value in call.environment.items()})
+        if function:
+            self.call_function(name, call)
+        else:
+            self.call_builtin(name, whole)
+        if call.environment and len(state.frames) > depth:
+            del state.frames[depth]
 
-    def call_function(self, name: str, fields: tuple[Field, ...], state: State, at: Command) -> None:
+    @abstractmethod
+    def call_function(self, name: str, call: Invocation) -> None:
         """Runs the functions that *name* may mean."""
-        raise NotImplementedError
 
-    def call_builtin(
-        self, name: str, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]
-    ) -> None:
-        builtins.run(self, name, fields, state, at, environment)
+    def call_builtin(self, name: str, call: Invocation) -> None:
+        """See :meth:`Machine.call_builtin`."""
+        builtins.run(self, name, call)
 
-    def start(self, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]) -> None:
+    def start(self, call: Invocation) -> None:
+        """See :meth:`Machine.start`."""
         self.tick()
+        fields = call.fields
         name = fields[0].value.constant
         if name in _NO_PROGRAMS:
-            state.status = 127
+            call.state.status = 127
             return
         shown = name if name is not None else self.source.origin.text[fields[0].start : fields[0].end] or "a program"
-        programs.run(self, fields, state, at, environment)
-        if name in self.defined and name not in state.functions:
+        programs.run(self, call)
+        if name in self.defined and name not in call.state.functions:
             # A function that is not defined here: a program of its name is not likely.
             fields = tuple(replace(one, value=one.value.weakened(Confidence.LOW)) for one in fields)
         elif name is None and "/" not in shown and fields[0].value.taints:
             # A value that is looked up as a program: it is in no argument vector unless it names one.
             fields = (replace(fields[0], value=fields[0].value.weakened(Confidence.LOW)), *fields[1:])
         for one in fields:
-            self.leak(one, command=shown.rsplit("/", 1)[-1] or shown, advice=advice(shown), at=at)
+            self.leak(one, command=shown.rsplit("/", 1)[-1] or shown, advice=advice(shown), at=call.at)
 
     # --- redirections
 
     def redirect(self, redirections: tuple[Redirection, ...], state: State, *, external: bool = False) -> None:
+        """See :meth:`Machine.redirect`."""
         for one in redirections:
             self._redirect(one, state, external=external)
 
@@ -416,44 +412,34 @@ class Commands(Machine):
             at = origin.find(piece, offset, span[1])
             if at < 0 and (at := origin.find(piece, offset if starts else 0)) < 0:
                 # ``echo`` adds a newline that does not stand in the script.
-                piece = piece.rstrip("\n")
-                if not piece or (at := origin.find(piece, offset if starts else 0)) < 0:
+                shown = piece.rstrip("\n")
+                if not shown or (at := origin.find(shown, offset if starts else 0)) < 0:
                     return source
-                added = len(source.text) - len(starts) - len(piece)
             else:
-                added = 0
-            offset = at + len(piece)
+                shown = piece
+            offset, added = at + len(shown), len(piece) - len(shown)
             starts.extend([*range(at, offset), *[offset] * added])
             ends.extend([*range(at + 1, offset + 1), *[offset] * added])
         if len(starts) != len(source.text):
             return source
         return Source(source.origin, source.text, source.inserted, starts, ends)
 
-    def run_shell(
-        self,
-        program: Value,
-        state: State,
-        at: Command,
-        *,
-        span: tuple[int, int],
-        environment: Mapping[str, Value],
-        positional: tuple[Field, ...],
-        name: str,
-        flags: str,
-        source: Source | None = None,
-    ) -> None:
+    def run_shell(self, program: Value | Source, call: Invocation, start: ShellStart) -> None:
+        """See :meth:`Machine.run_shell`."""
+        sources = [program] if isinstance(program, Source) else [self.source_of(t, start.span) for t in program.texts]
         ends: list[State] = []
-        for text in program.texts:
-            inner = self._new_shell(state, environment, positional, flags)
+        for source in sources:
+            inner = _new_shell(call, start)
             saved = self.bash, self.initial_environment, self.calls, self.conditions, self.coprocesses
-            self.bash, self.initial_environment = name != "sh", environment
+            self.bash, self.initial_environment = start.dialect == "bash", call.environment
             self.calls, self.conditions, self.coprocesses = [], 0, []
             try:
-                ended = self.process(source or self.source_of(text, span), inner, span)
+                ended = self.process(source, inner)
             finally:
                 self.bash, self.initial_environment, self.calls, self.conditions, self.coprocesses = saved
             if ended is not None:
                 ends.append(ended)
+        state = call.state
         if not ends:
             state.status = None
             return
@@ -462,22 +448,21 @@ class Commands(Machine):
             joined = joined.joined(one)
         state.files, state.command_files, state.status = joined.files, joined.command_files, joined.status
 
-    def process(self, source: Source, inner: State, span: tuple[int, int]) -> State | None:
+    @abstractmethod
+    def process(self, source: Source, inner: State) -> State | None:
         """Runs *source* as a process of its own; the state at its end."""
-        raise NotImplementedError
 
-    def _new_shell(
-        self, state: State, environment: Mapping[str, Value], positional: tuple[Field, ...], flags: str
-    ) -> State:
-        frame = {key: Variable(value, exported=True) for key, value in environment.items()}
-        return State(
-            frames=[frame],
-            positional=positional,
-            functions={key: value for key, value in state.functions.items() if key in state.exported_functions},
-            options=frozenset(flags),
-            files=dict(state.files),
-            command_files=dict(state.command_files),
-            descriptors=dict(state.descriptors),
-            directory=state.directory,
-            exported_functions=state.exported_functions,
-        )
+
+def _new_shell(call: Invocation, start: ShellStart) -> State:
+    state = call.state
+    return State(
+        frames=[{key: Variable(value, exported=True) for key, value in call.environment.items()}],
+        positional=start.positional,
+        functions={key: value for key, value in state.functions.items() if key in state.exported_functions},
+        options=start.flags,
+        files=dict(state.files),
+        command_files=dict(state.command_files),
+        descriptors=dict(state.descriptors),
+        directory=state.directory,
+        exported_functions=state.exported_functions,
+    )

@@ -159,7 +159,7 @@ def conditional(machine: Machine, state: State, test: Test) -> tuple[State, Stat
             return (going, stopped) if test.operator == "&&" else (stopped, going)
         yes, no = conditional(machine, going, test.inner[1])
         return (yes, stopped.joined(no)) if test.operator == "&&" else (stopped.joined(yes), no)
-    return split(state, _primary(machine, state, test), _refinement(machine, state, test))
+    return split(state, _primary(machine, state, test), _refinement(state, test))
 
 
 def _primary(machine: Machine, state: State, test: Test) -> bool | None:
@@ -263,7 +263,7 @@ def _equality(state: State, name: str | None, value: Value, *, equal_when_true: 
     return (name, same, other) if equal_when_true else (name, other, same)
 
 
-def _refinement(machine: Machine, state: State, test: Test) -> _Refinement | None:
+def _refinement(state: State, test: Test) -> _Refinement | None:
     name = _variable_of(test.operands[0])
     if test.operator in ("-z", "-n"):
         return _emptiness(state, name, empty_when_true=test.operator == "-z")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+from typing import Literal as Literal_
 
 from runner_e2e.lint.shell.filesystem import matching_files, resolve
 from runner_e2e.lint.shell.ir import (
@@ -50,16 +51,20 @@ if TYPE_CHECKING:
 __all__ = ["expand_pattern", "expand_value", "expand_words"]
 
 _DEFAULT_IFS = " \t\n"
+_Presence: TypeAlias = Literal_["set", "unset", "uncertain"]
+_SET: _Presence = "set"
+_UNSET: _Presence = "unset"
+_UNCERTAIN: _Presence = "uncertain"
 
 
 def expand_words(machine: Machine, state: State, words: Iterable[Word]) -> tuple[Field, ...]:
     """The arguments that *words* make."""
     fields: list[Field] = []
     for word in words:
-        if len(word.parts) == 1 and isinstance(part := word.parts[0], Literal):
-            if part.quoted or not (contains_glob(part.text) or part.text[:1] == "~"):
-                fields.append(Field(Value.literal(part.text), "one", word.start, word.end))
-                continue
+        part = word.parts[0] if len(word.parts) == 1 else None
+        if isinstance(part, Literal) and (part.quoted or not (contains_glob(part.text) or part.text[:1] == "~")):
+            fields.append(Field(Value.literal(part.text), "one", word.start, word.end))
+            continue
         fields.extend(_Fields(machine, state, word).expand())
     return tuple(fields)
 
@@ -72,7 +77,7 @@ def expand_value(machine: Machine, state: State, word: Word | None) -> Value:
     for index, part in enumerate(word.parts):
         value = _evaluate(machine, state, part)
         if isinstance(value, tuple):
-            value = join_list(machine, state, value, star=isinstance(part, Parameter) and _is_star(part))
+            value = join_list(state, value, star=isinstance(part, Parameter) and _is_star(part))
         elif index == 0 and isinstance(part, Literal) and not part.quoted:
             value = _tilde(machine, value)
         total = total + value
@@ -85,7 +90,7 @@ def expand_pattern(machine: Machine, state: State, word: Word) -> Pattern:
     for part in word.parts:
         value = _evaluate(machine, state, part)
         if isinstance(value, tuple):
-            value = join_list(machine, state, value, star=True)
+            value = join_list(state, value, star=True)
         pieces.append((value, part.quoted))
     return Pattern(tuple(pieces))
 
@@ -177,7 +182,7 @@ class _Fields:
     def _list(self, fields: tuple[Field, ...], part: Part) -> None:
         """``$@``, ``${a[@]}``: the first field joins what stands before, the last what follows."""
         if part.quoted and isinstance(part, Parameter) and _is_star(part):
-            self.pieces.append((join_list(self.machine, self.state, fields, star=True), True))
+            self.pieces.append((join_list(self.state, fields, star=True), True))
             self.started = True
             return
         for index, one in enumerate(fields):
@@ -274,12 +279,12 @@ def _evaluate(machine: Machine, state: State, part: Part) -> Value | tuple[Field
     if isinstance(part, ArithmeticPart):
         expression = expand_value(machine, state, part.expression)
         number = calculate(machine, state, expression)
-        return Value.literal(str(number)) if number is not None else _number(machine, state, expression)
+        return Value.literal(str(number)) if number is not None else _number(state, expression)
     return _process(machine, state, part)
 
 
-def _number(machine: Machine, state: State, expression: Value) -> Value:
-    value = number_value(machine, state, expression)
+def _number(state: State, expression: Value) -> Value:
+    value = number_value(state, expression)
     return Value(((Hole(value.taints, "", 20),),))
 
 
@@ -321,17 +326,17 @@ def _parameter(machine: Machine, state: State, part: Parameter) -> Value | tuple
         key = expand_value(machine, state, part.subscript)
         value = element(machine, state, name, key)
         items = get_variable(machine, state, name).as_items()
-        maybe = value == EMPTY or items.others is not None
-        gone = maybe and items.others is None
+        presence = (_SET if value != EMPTY else _UNSET) if items.others is None else _UNCERTAIN
     else:
         value, maybe, gone = scalar(machine, state, name)
-    return _operate(machine, state, part, value, maybe=maybe, gone=gone) if operator else value
+        presence = _UNSET if gone else (_UNCERTAIN if maybe else _SET)
+    return _operate(machine, state, part, value, presence) if operator else value
 
 
 def _indirect(machine: Machine, state: State, part: Parameter) -> Value | tuple[Field, ...]:
     if part.operator == "names":
         names = sorted(name for name in state.visible() if name.startswith(part.name))
-        return tuple(Field(Value.literal(name)) for name in names) + (Field(UNKNOWN, "list"),)
+        return (*(Field(Value.literal(name)) for name in names), Field(UNKNOWN, "list"))
     if part.subscript is not None and part.subscript.static in ("@", "*") and not part.operator:
         items = get_variable(machine, state, part.name).as_items()
         keys = [Field(Value.literal(key)) for key, _ in items.known]
@@ -343,26 +348,28 @@ def _indirect(machine: Machine, state: State, part: Parameter) -> Value | tuple[
         reference = element(machine, state, part.name, expand_value(machine, state, part.subscript))
     else:
         reference = scalar(machine, state, part.name)[0]
-    results: list[Value] = []
-    fields: tuple[Field, ...] | None = None
-    for text in reference.texts:
-        if len(text) == 1 and isinstance(text[0], str):
-            match = re.fullmatch(r"([A-Za-z_]\w*|\d+|[@*#?$!])(?:\[(.*)\])?", text[0], re.DOTALL)
-            if match is None:
-                continue
-            if match[2] in ("@", "*") or match[1] in ("@", "*"):
-                fields = list_of(machine, state, match[1])
-                results.append(join_list(machine, state, fields, star=False))
-            elif match[2] is not None:
-                results.append(element(machine, state, match[1], Value.literal(match[2])))
-            else:
-                results.append(scalar(machine, state, match[1])[0])
-        elif text:
-            results.append(anything(state, text[0] if isinstance(text[0], str) else ""))
-    if fields is not None and len(reference.texts) == 1:
-        return fields
-    value = join(results) if results else EMPTY
-    return _operate(machine, state, part, value, maybe=False, gone=False) if part.operator else value
+    results = [_referenced(machine, state, text) for text in reference.texts]
+    if len(results) == 1 and isinstance(results[0], tuple):
+        return results[0]
+    value = join(join_list(state, result, star=False) if isinstance(result, tuple) else result for result in results)
+    return _operate(machine, state, part, value, _SET) if part.operator else value
+
+
+def _referenced(machine: Machine, state: State, text: Text) -> Value | tuple[Field, ...]:
+    """What the variable of the name *text* holds."""
+    if not text:
+        return EMPTY
+    name = text[0]
+    if len(text) > 1 or not isinstance(name, str):
+        return anything(state, name if isinstance(name, str) else "")
+    match = re.fullmatch(r"([A-Za-z_]\w*|\d+|[@*#?$!])(?:\[(.*)\])?", name, re.DOTALL)
+    if match is None:
+        return EMPTY
+    if match[2] in ("@", "*") or match[1] in ("@", "*"):
+        return list_of(machine, state, match[1])
+    if match[2] is not None:
+        return element(machine, state, match[1], Value.literal(match[2]))
+    return scalar(machine, state, match[1])[0]
 
 
 def _list_operation(
@@ -381,7 +388,7 @@ def _list_operation(
             return fields
         other = expand_value(machine, state, part.arguments[0]) if not operator.endswith("?") else EMPTY
         return (*(Field(one.value, "list") for one in fields), Field(other, "list")) if present else other
-    return tuple(Field(_operate(machine, state, part, one.value, maybe=False, gone=False), one.kind) for one in fields)
+    return tuple(Field(_operate(machine, state, part, one.value, _SET), one.kind) for one in fields)
 
 
 def _slice(machine: Machine, state: State, part: Parameter, fields: tuple[Field, ...]) -> tuple[Field, ...]:
@@ -403,13 +410,13 @@ def _slice(machine: Machine, state: State, part: Parameter, fields: tuple[Field,
     return fields[start : len(fields) if length is None else start + max(length, 0)]
 
 
-def _operate(machine: Machine, state: State, part: Parameter, value: Value, *, maybe: bool, gone: bool) -> Value:
+def _operate(machine: Machine, state: State, part: Parameter, value: Value, presence: _Presence) -> Value:
     operator = part.operator
     if operator == "length":
         text = value.constant
         return Value.literal(str(len(text))) if text is not None else Value(((Hole(frozenset(), "", 20),),))
     if operator[-1] in "-=?+" and operator[0] in ":-=?+":
-        return _default(machine, state, part, value, maybe=maybe, gone=gone)
+        return _default(machine, state, part, value, presence)
     if operator == ":":
         offset = calculate(machine, state, expand_value(machine, state, part.arguments[0]))
         bounded = len(part.arguments) > 1
@@ -453,8 +460,9 @@ def _at_operator(letter: str, part: Parameter, value: Value) -> Value:
     return value if value.constant is None or letter not in "PE" else UNKNOWN
 
 
-def _default(machine: Machine, state: State, part: Parameter, value: Value, *, maybe: bool, gone: bool) -> Value:
+def _default(machine: Machine, state: State, part: Parameter, value: Value, presence: _Presence) -> Value:
     operator = part.operator
+    maybe, gone = presence != _SET, presence == _UNSET
     colon = operator[0] == ":"
     word = part.arguments[0]
     filled = [text for text in value.texts if text] if colon else ([] if gone else list(value.texts))
@@ -477,7 +485,7 @@ def _default(machine: Machine, state: State, part: Parameter, value: Value, *, m
     if kind == "=":
         if part.subscript is not None:
             key = expand_value(machine, state, part.subscript)
-            assign_element(machine, state, part.name, key, result, append=False)
+            assign_element(machine, state, (part.name, key), result)
         elif re.match(r"[A-Za-z_]", part.name):
             assign_scalar(state, name_of_reference(state, part.name), result)
     return result

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "environment_block",
+    "environment_lines",
     "matching_files",
     "named_channel",
     "path_keys",
@@ -77,6 +78,14 @@ def environment_block(environment: Mapping[str, Value]) -> Value:
     for name, value in environment.items():
         total = total + Value.literal(f"{name}=") + value + Value.literal("\0")
     return total
+
+
+def environment_lines(environment: Mapping[str, Value]) -> Value:
+    """What ``env`` prints."""
+    return Value.any_of(
+        normal(piece.replace("\0", "\n") if isinstance(piece, str) else piece for piece in text)
+        for text in environment_block(environment).texts
+    )
 
 
 def read_file(machine: Machine, state: State, path: Value, environment: Mapping[str, Value] | None) -> Value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.shell import commands
 from runner_e2e.lint.shell.conditions import conditional, refine_test, split, test_fields
 from runner_e2e.lint.shell.expansion import expand_pattern, expand_value, expand_words
 from runner_e2e.lint.shell.ir import (
@@ -28,31 +27,31 @@ from runner_e2e.lint.shell.ir import (
     Sequence,
     Simple,
     Subshell,
-    Word,
 )
-from runner_e2e.lint.shell.parameters import assign_scalar, calculate
+from runner_e2e.lint.shell.loops import Loops, join_states
+from runner_e2e.lint.shell.parameters import calculate
 from runner_e2e.lint.shell.parser import parse
 from runner_e2e.lint.shell.patterns import matches
-from runner_e2e.lint.shell.source import Source
 from runner_e2e.lint.shell.state import NULL, Channel, Field, Function, Items, State, Variable
-from runner_e2e.lint.values import EMPTY, Confidence, Value, join
+from runner_e2e.lint.values import EMPTY, Confidence, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from runner_e2e.lint.shell.ir import Redirection
+    from runner_e2e.lint.shell.machine import Invocation
+    from runner_e2e.lint.shell.source import Source
 
 __all__ = ["Interpreter"]
 
 _MAX_CALLS = 24
-_MAX_ROUNDS = 200
-"""Rounds of a loop whose condition is decided each time, before it is taken as one of unknown length."""
 
 
-class Interpreter(commands.Commands):
+class Interpreter(Loops):
     """Runs commands on states."""
 
     def execute(self, command: Command, state: State) -> None:
+        """See :meth:`Machine.execute`."""
         if state.dead:
             return
         self.tick()
@@ -78,6 +77,7 @@ class Interpreter(commands.Commands):
         state.become(stopped.joined(going) if not (stopped.dead and going.dead) else going)
 
     def branch(self, command: Command, state: State) -> tuple[State, State]:
+        """See :meth:`Machine.branch`."""
         if state.dead:
             return state, state.copy()
         if isinstance(command, Sequence) and command.commands:
@@ -206,6 +206,7 @@ class Interpreter(commands.Commands):
             self.after(state)
 
     def subshell(self, body: Command, state: State, descriptors: Mapping[int, Channel] | None = None) -> None:
+        """See :meth:`Machine.subshell`."""
         inner = state.copy()
         inner.traps = {name: trap for name, trap in state.traps.items() if trap == EMPTY}
         if descriptors:
@@ -229,7 +230,7 @@ class Interpreter(commands.Commands):
         self.depth -= 1
         ends = [one for one in (inner, *self.exits) if not one.dead]
         self.exits, self.loops, self.returns, self.suspects = saved
-        return _join_states(ends)
+        return join_states(ends)
 
     def run_exit_trap(self, state: State) -> None:
         """Runs the EXIT trap where the shell ends: normally, by ``exit``, or by an error."""
@@ -249,7 +250,7 @@ class Interpreter(commands.Commands):
         """Runs the commands of a trap."""
         at = self.trap_sites.get(trap)
         if at is not None:
-            self.run_text(trap, state, at, (at.start, at.end))
+            self.run_text(trap, state, (at.start, at.end))
 
     def _background(self, command: Background, state: State) -> None:
         self.subshell(command.body, state)
@@ -273,6 +274,7 @@ class Interpreter(commands.Commands):
         state.status = 0
 
     def capture(self, body: Sequence, state: State) -> Value:
+        """See :meth:`Machine.capture`."""
         buffer = self.fresh()
         state.files[buffer] = EMPTY
         if file := _file_substitution(body):
@@ -283,154 +285,6 @@ class Interpreter(commands.Commands):
             return inner.files.get(channel.key, EMPTY) if channel.kind == "stream" else EMPTY
         self.subshell(body, state, {1: Channel("file", buffer)})
         return state.files.pop(buffer, EMPTY)
-
-    # --- loops
-
-    def _loop(self, command: Loop, state: State) -> None:
-        def condition(now: State) -> tuple[State, State]:
-            self.conditions += 1
-            yes, no = self.branch(command.condition, now)
-            self.conditions -= 1
-            return (no, yes) if command.until else (yes, no)
-
-        self._repeat(condition, lambda now: self.execute(command.body, now), state)
-
-    def _arithmetic_for(self, command: ArithmeticFor, state: State) -> None:
-        def number(word: Word, now: State) -> int | None:
-            return calculate(self, now, expand_value(self, now, word)) if word.parts else 1
-
-        def condition(now: State) -> tuple[State, State]:
-            result = number(command.condition, now)
-            return split(now, None if result is None else result != 0, None)
-
-        def body(now: State) -> None:
-            self.execute(command.body, now)
-
-        number(command.first, state)
-        self._repeat(condition, body, state, after=lambda now: number(command.step, now))
-
-    def _repeat(
-        self,
-        condition: Callable[[State], tuple[State, State]],
-        body: Callable[[State], None],
-        state: State,
-        after: Callable[[State], object] | None = None,
-    ) -> None:
-        """A loop: exactly as long as its condition is decided, then to a fixed point."""
-        left: list[State] = []
-        now = state.copy()
-        for _ in range(_MAX_ROUNDS):
-            undecided = now.copy()
-            going, stopped = condition(now)
-            if not going.dead and not stopped.dead:
-                now = undecided
-                self._fixed_point(condition, body, now, left, after)
-                break
-            if going.dead:
-                stopped.status = 0
-                left.append(stopped)
-                break
-            now = self._round(going, body, left, after)
-            if now.dead:
-                break
-        else:
-            self._fixed_point(condition, body, now, left, after)
-        ended = _join_states(left)
-        if ended is None:
-            state.dead = True
-        else:
-            state.become(ended)
-
-    def _round(
-        self,
-        state: State,
-        body: Callable[[State], None],
-        left: list[State],
-        after: Callable[[State], object] | None,
-    ) -> State:
-        """One pass through the body; states that leave the loop go to *left*."""
-        breaks: list[State] = []
-        continues: list[State] = []
-        self.loops.append((breaks, continues))
-        body(state)
-        self.loops.pop()
-        left.extend(breaks)
-        ended = _join_states([state, *continues])
-        if ended is None:
-            state.dead = True
-            return state
-        if after is not None:
-            after(ended)
-        return ended
-
-    def _fixed_point(
-        self,
-        condition: Callable[[State], tuple[State, State]],
-        body: Callable[[State], None],
-        state: State,
-        left: list[State],
-        after: Callable[[State], object] | None,
-    ) -> None:
-        entry = state
-        for number in range(12):
-            now = entry.copy()
-            going, stopped = condition(now)
-            leaving = [stopped] if not stopped.dead else []
-            if not going.dead:
-                ended = self._round(going, body, leaving, after)
-                following = (entry.joined(ended) if number < 2 else entry.widened(ended)) if not ended.dead else entry
-            else:
-                following = entry
-            if number > 0 and _same(following, entry):
-                break
-            entry = following
-        for one in leaving:
-            one.status = 0 if one is stopped else one.status
-        left.extend(leaving)
-
-    def _for(self, command: For, state: State) -> None:
-        fields = state.positional if command.words is None else expand_words(self, state, command.words)
-        left: list[State] = []
-        now = state
-        for one in fields:
-            if now.dead:
-                break
-            if one.kind == "list" or (one.kind == "split" and len(fields) == 1 and not one.value.taints):
-                now = self._any_number(command, one, now, left)
-                continue
-            now = self._one_round(command, one.value, now, left)
-        ended = _join_states([now, *left])
-        if ended is None:
-            state.dead = True
-        else:
-            if not fields:
-                ended.status = 0
-            state.become(ended)
-
-    def _one_round(self, command: For | Select, value: Value, state: State, left: list[State]) -> State:
-        moved = self.step(value, command.start, command.start + 3, f"loop variable {command.name}")
-        assign_scalar(state, command.name, moved)
-        return self._round(state, lambda now: self.execute(command.body, now), left, None)
-
-    def _any_number(self, command: For | Select, field: Field, state: State, left: list[State]) -> State:
-        """Rounds over a list of unknown length."""
-        entry = state
-        for number in range(12):
-            ended = self._one_round(command, field.value, entry.copy(), left)
-            if ended.dead:
-                return entry
-            following = entry.joined(ended) if number < 2 else entry.widened(ended)
-            if _same(following, entry):
-                return following
-            entry = following
-        return entry
-
-    def _select(self, command: Select, state: State) -> None:
-        fields = state.positional if command.words is None else expand_words(self, state, command.words)
-        value = join(one.value for one in fields)
-        left: list[State] = []
-        after = self._any_number(command, Field(value, "list"), state.copy(), left)
-        state.become(_join_states([state.copy(), after, *left]) or state)
 
     # --- case, functions
 
@@ -468,8 +322,9 @@ class Interpreter(commands.Commands):
         self.defined.add(command.name)
         state.status = 0
 
-    def call_function(self, name: str, fields: tuple[Field, ...], state: State, at: Command) -> None:
-        """Runs the functions that *name* may mean."""
+    def call_function(self, name: str, call: Invocation) -> None:
+        """See :meth:`Commands.call_function`."""
+        fields, state, at = call.fields, call.state, call.at
         ends: list[State] = []
         if self.calls.count(name) >= 6 or len(self.calls) >= _MAX_CALLS:
             self._cut_recursion(name, fields, state, at)
@@ -490,7 +345,7 @@ class Interpreter(commands.Commands):
             finally:
                 self.calls.pop()
                 self.source, self.loops, self.returns = saved
-            ended = _join_states([inner, *returns])
+            ended = join_states([inner, *returns])
             if ended is not None:
                 ended.frames = ended.frames[: len(state.frames)]
                 ended.positional = state.positional
@@ -541,7 +396,8 @@ class Interpreter(commands.Commands):
                 self.give_up(start, max(source.end(error.offset), start), error.message)
             self.source = saved
 
-    def process(self, source: Source, inner: State, span: tuple[int, int]) -> State | None:
+    def process(self, source: Source, inner: State) -> State | None:
+        """See :meth:`Commands.process`."""
         program, error = parse(source, bash=self.bash)
         saved, self.source = self.source, source
         readers, self.readers = self.readers, []
@@ -554,7 +410,8 @@ class Interpreter(commands.Commands):
                 self.give_up(start, max(source.end(error.offset), start), error.message)
             self.source = saved
 
-    def run_text(self, text: Value, state: State, at: Command, span: tuple[int, int]) -> None:
+    def run_text(self, text: Value, state: State, span: tuple[int, int]) -> None:
+        """See :meth:`Machine.run_text`."""
         ends: list[State] = []
         for one in text.texts:
             inner = state.copy()
@@ -573,36 +430,15 @@ class Interpreter(commands.Commands):
         Background: _background,
         Subshell: _subshell,
         Coprocess: _coprocess,
-        Loop: _loop,
-        ArithmeticFor: _arithmetic_for,
-        For: _for,
-        Select: _select,
+        Loop: Loops.run_loop,
+        ArithmeticFor: Loops.run_arithmetic_for,
+        For: Loops.run_for,
+        Select: Loops.run_select,
         Case: _case,
         FunctionDefinition: _define,
         Redirected: _redirected,
-        Simple: commands.Commands.simple,
+        Simple: Loops.simple,
     }
-
-
-def _join_states(ends: list[State]) -> State | None:
-    joined: State | None = None
-    for one in ends:
-        if not one.dead:
-            joined = one if joined is None else joined.joined(one)
-    return joined
-
-
-def _same(left: State, right: State) -> bool:
-    return (
-        left.frames == right.frames
-        and left.files == right.files
-        and left.positional == right.positional
-        and left.command_files == right.command_files
-        and left.directory == right.directory
-        and left.last_argument == right.last_argument
-        and left.functions == right.functions
-        and left.traps == right.traps
-    )
 
 
 def _weakened(state: State) -> State:
@@ -615,9 +451,9 @@ def _weakened(state: State) -> State:
 
 def _file_substitution(body: Sequence) -> Redirection | None:
     """The redirection of ``$(<file)``."""
-    if len(body.commands) == 1 and isinstance(one := body.commands[0], Simple):
-        if not one.words and not one.assignments and len(one.redirections) == 1:
-            redirection = one.redirections[0]
-            if redirection.operator == "<" and redirection.descriptor in (None, 0):
-                return redirection
-    return None
+    if len(body.commands) != 1 or not isinstance(one := body.commands[0], Simple):
+        return None
+    if one.words or one.assignments or len(one.redirections) != 1:
+        return None
+    redirection = one.redirections[0]
+    return redirection if redirection.operator == "<" and redirection.descriptor in (None, 0) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from runner_e2e.lint.shell.results import (
@@ -23,14 +24,14 @@ from runner_e2e.lint.shell.results import (
 from runner_e2e.lint.values import Hole, Step, Taint, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from runner_e2e.lint.shell.ir import Assignment, Command, Redirection, Sequence
     from runner_e2e.lint.shell.source import Source
     from runner_e2e.lint.shell.state import Channel, Field, FileKey, State
     from runner_e2e.lint.values import Text
 
-__all__ = ["DISTINCTIVE", "Exhausted", "Machine", "Recorder", "visible_taints"]
+__all__ = ["DISTINCTIVE", "ExhaustedError", "Invocation", "Machine", "Recorder", "ShellStart", "visible_taints"]
 
 DISTINCTIVE = 8
 """Characters of a value that give it away."""
@@ -38,7 +39,42 @@ DISTINCTIVE = 8
 _MAX_FINDINGS = 2_000
 
 
-class Exhausted(Exception):  # noqa: N818
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A command about to run: its arguments (name first), the state it changes, its place, its environment."""
+
+    fields: tuple[Field, ...]
+    state: State
+    at: Command
+    environment: Mapping[str, Value]
+
+    @property
+    def name(self) -> str:
+        """The last part of the path of the program; empty when it is not known."""
+        return (self.fields[0].value.constant or "").rsplit("/", 1)[-1]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where the whole command stands."""
+        return self.at.start, self.at.end
+
+    def running(self, fields: Iterable[Field], environment: Mapping[str, Value] | None = None) -> Invocation:
+        """Another command at the same place."""
+        given = self.environment if environment is None else environment
+        return Invocation(tuple(fields), self.state, self.at, given)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShellStart:
+    """How a shell process is started: dialect (``bash`` or ``sh``), options, parameters; *span* of its program."""
+
+    dialect: str
+    flags: frozenset[str] = frozenset()
+    positional: tuple[Field, ...] = ()
+    span: tuple[int, int]
+
+
+class ExhaustedError(Exception):
     """The budget of steps or time is used up. Stays inside the package: it becomes a finding."""
 
 
@@ -135,14 +171,14 @@ class Machine(ABC):
     # --- budget
 
     def tick(self, cost: int = 1) -> None:
-        """Counts *cost* steps. Raises :class:`Exhausted`."""
+        """Counts *cost* steps. Raises :class:`ExhaustedError`."""
         self.steps += cost
         if self.steps > self.options.max_steps:
-            raise Exhausted("too many steps to follow")
+            raise ExhaustedError("too many steps to follow")
         if self.steps >= self._next_clock and self.options.deadline is not None:
             self._next_clock = self.steps + 256
             if time.monotonic() > self.options.deadline:
-                raise Exhausted("the time for this file is used up")
+                raise ExhaustedError("the time for this file is used up")
 
     def fresh(self) -> int:
         """A number not given before."""
@@ -241,19 +277,15 @@ class Machine(ABC):
         """Runs *body* so that only files outlive it."""
 
     @abstractmethod
-    def call(
-        self, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value] | None = None
-    ) -> None:
-        """Runs the command that *fields* make, as the shell would resolve its name."""
+    def call(self, call: Invocation) -> None:
+        """Runs a command as the shell would resolve its name. ``call.environment``: only what stands before it."""
 
     @abstractmethod
-    def start(self, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]) -> None:
-        """Runs the program that *fields* make in a new process with *environment*."""
+    def start(self, call: Invocation) -> None:
+        """Runs a program in a new process."""
 
     @abstractmethod
-    def call_builtin(
-        self, name: str, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]
-    ) -> None:
+    def call_builtin(self, name: str, call: Invocation) -> None:
         """Runs the builtin *name*."""
 
     @abstractmethod
@@ -277,24 +309,12 @@ class Machine(ABC):
         """*state* becomes any of *ends*."""
 
     @abstractmethod
-    def run_text(self, text: Value, state: State, at: Command, span: tuple[int, int]) -> None:
-        """Runs program text in this very shell (``eval``, ``source``, a trap)."""
+    def run_text(self, text: Value, state: State, span: tuple[int, int]) -> None:
+        """Runs program text that stands at *span* in this very shell (``eval``, ``source``, a trap)."""
 
     @abstractmethod
-    def run_shell(
-        self,
-        program: Value,
-        state: State,
-        at: Command,
-        *,
-        span: tuple[int, int],
-        environment: Mapping[str, Value],
-        positional: tuple[Field, ...],
-        name: str,
-        flags: str,
-        source: Source | None = None,
-    ) -> None:
-        """Runs program text in a new shell process: ``sh`` or ``bash`` (*name*), with one-letter option *flags*."""
+    def run_shell(self, program: Value | Source, call: Invocation, start: ShellStart) -> None:
+        """Runs program text in a new shell process."""
 
     @abstractmethod
     def redirect(self, redirections: tuple[Redirection, ...], state: State, *, external: bool = False) -> None:

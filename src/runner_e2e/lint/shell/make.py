@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell import shells
 from runner_e2e.lint.shell.filesystem import read_file
+from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.state import Field
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
 
 if TYPE_CHECKING:
-    from runner_e2e.lint.shell.ir import Command
-    from runner_e2e.lint.shell.machine import Machine
-    from runner_e2e.lint.shell.state import State
+    from runner_e2e.lint.shell.machine import Invocation, Machine
 
 __all__ = ["run"]
 
@@ -24,12 +22,10 @@ _RULE = re.compile(r"([^\s:=][^:=]*?)\s*::?(?!=)\s*([^=]*)$")
 _MAX_DEPTH = 6
 
 
-def run(
-    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: Mapping[str, Value]
-) -> None:
+def run(machine: Machine, call: Invocation) -> None:
     """Follows the recipes of the Makefile that is used, when its text is known."""
     directory, name, variables = "", "", dict[str, Value]()
-    arguments = list(fields[1:])
+    arguments = list(call.fields[1:])
     goals: list[str] = []
     while arguments:
         one = arguments.pop(0)
@@ -43,45 +39,30 @@ def run(
             variables[match[1]] = rest
         elif text is not None and not text.startswith("-"):
             goals.append(text)
-    text = _makefile(machine, state, directory, name, environment)
+    text = _makefile(machine, call, directory + name if name else "", directory)
     if text is not None:
-        _Makefile(machine, state, at, environment, variables, fields[0]).follow(text, goals)
+        _Makefile(machine, call, variables).follow(text, goals)
 
 
-def _makefile(
-    machine: Machine, state: State, directory: str, name: str, environment: Mapping[str, Value]
-) -> str | None:
-    for candidate in [name] if name else ["GNUmakefile", "makefile", "Makefile"]:
-        content = read_file(machine, state, Value.literal(directory + candidate), environment).constant
+def _makefile(machine: Machine, call: Invocation, name: str, directory: str) -> str | None:
+    for candidate in [name] if name else [directory + one for one in ("GNUmakefile", "makefile", "Makefile")]:
+        content = read_file(machine, call.state, Value.literal(candidate), call.environment).constant
         if content:
             return content
-        if machine.files.find_text is not None:
-            found = machine.files.find_text(directory + candidate)
-            if found is not None:
-                return found
+        found = machine.files.find_text(candidate) if machine.files.find_text is not None else None
+        if found is not None:
+            return found
     return None
 
 
 class _Makefile:
     """Variables and recipes of one Makefile."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        state: State,
-        at: Command,
-        environment: Mapping[str, Value],
-        given: dict[str, Value],
-        name: Field,
-    ) -> None:
+    def __init__(self, machine: Machine, call: Invocation, given: dict[str, Value]) -> None:
         self.machine = machine
-        self.state = state
-        self.at = at
-        self.environment = environment
+        self.call = call
         self.given = given
-        self.name = name
-        self.variables: dict[str, Value] = dict(environment)
-        self.variables.update(given)
+        self.variables: dict[str, Value] = {**call.environment, **given}
 
     def follow(self, text: str, goals: list[str]) -> None:
         """Runs the recipes of *goals* and of what they need."""
@@ -94,12 +75,10 @@ class _Makefile:
                 for target in current:
                     recipes[target].append(line[1:])
                 continue
-            line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
-            if not line:
-                continue
-            if match := _ASSIGNMENT.match(line):
+            text_line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
+            if match := _ASSIGNMENT.match(text_line):
                 self._assign(match[1], match[2], match[3])
-            elif match := _RULE.match(line):
+            elif match := _RULE.match(text_line):
                 current = match[1].split()
                 for target in current:
                     recipes.setdefault(target, [])
@@ -145,9 +124,9 @@ class _Makefile:
         return total + Value.literal(text[offset:])
 
     def _run(self, line: str) -> None:
-        program = Field(self._expanded(line, 0), "one", self.at.start, self.at.end)
-        shell = Field(Value.literal("/bin/sh"), "one", self.name.start, self.name.end)
+        program = self._expanded(line, 0)
+        start, end = self.call.span
         # make starts the recipe as ``sh -c LINE``, or its words directly: either way they are arguments.
-        self.machine.leak(program, command="make", advice="environment", at=self.at)
-        environment = {**self.environment, **self.given}
-        shells.run_program(self.machine, "sh", program, (shell,), self.state, self.at, environment, set(), named=True)
+        self.machine.leak(Field(program, "one", start, end), command="make", advice="environment", at=self.call.at)
+        call = self.call.running(self.call.fields[:1], {**self.call.environment, **self.given})
+        shells.run_program(self.machine, program, call, ShellStart(dialect="sh", span=self.call.span))

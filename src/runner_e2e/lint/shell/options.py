@@ -12,10 +12,9 @@ from runner_e2e.lint.shell.state import exact, nth
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Value, join
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from runner_e2e.lint.shell.ir import Command
-    from runner_e2e.lint.shell.machine import Machine
+    from runner_e2e.lint.shell.machine import Invocation, Machine
     from runner_e2e.lint.shell.state import Field, State
 
 __all__ = ["HANDLERS", "LETTERS"]
@@ -26,20 +25,20 @@ LETTERS = {"errexit": "e", "xtrace": "x", "allexport": "a", "noglob": "f", "verb
 _POSITION = "\0optpos"  # where getopts stands within a word such as -abc
 
 
-def _set(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, _e: Mapping[str, Value]) -> None:
-    state.status = 0
-    arguments = list(fields[1:])
+def _set(machine: Machine, call: Invocation) -> None:
+    call.state.status = 0
+    arguments = list(call.fields[1:])
     if not arguments:
-        print_variables(machine, state, at)
+        print_variables(machine, call.state, call.span)
         return
-    options = set(state.options)
+    options = set(call.state.options)
     while arguments:
         text = arguments[0].value.constant if arguments[0].kind == "one" else None
         if text in ("--", "-"):
-            state.positional = tuple(arguments[1:])
+            call.state.positional = tuple(arguments[1:])
             break
         if text is None or not re.match(r"[-+]\w", text):
-            state.positional = tuple(arguments)
+            call.state.positional = tuple(arguments)
             break
         arguments.pop(0)
         letters = set(text[1:])
@@ -49,48 +48,49 @@ def _set(machine: Machine, fields: tuple[Field, ...], state: State, at: Command,
             if name is not None:
                 letters.add(LETTERS.get(name, name))
         options = options | letters if text[0] == "-" else options - letters
-    state.options = frozenset(options)
+    call.state.options = frozenset(options)
 
 
-def _shift(_m: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: Mapping[str, Value]) -> None:
-    text = fields[1].value.constant if len(fields) > 1 else "1"
+def _shift(_m: Machine, call: Invocation) -> None:
+    text = call.fields[1].value.constant if len(call.fields) > 1 else "1"
     count = int(text) if text is not None and text.isdigit() else None
-    state.status = 0
-    if count is not None and exact(state.positional[:count]):
-        if count <= len(state.positional):
-            state.positional = state.positional[count:]
+    call.state.status = 0
+    if count is not None and exact(call.state.positional[:count]):
+        if count <= len(call.state.positional):
+            call.state.positional = call.state.positional[count:]
         else:
-            state.status = 1 if exact(state.positional) else None
+            call.state.status = 1 if exact(call.state.positional) else None
         return
-    if state.positional and state.positional[0].kind == "split" and count == 1:
-        state.positional = state.positional[1:]
+    if call.state.positional and call.state.positional[0].kind == "split" and count == 1:
+        call.state.positional = call.state.positional[1:]
     else:
-        state.positional = tuple(replace(one, kind="list") for one in state.positional)
-    state.status = None
+        call.state.positional = tuple(replace(one, kind="list") for one in call.state.positional)
+    call.state.status = None
 
 
-def _shopt(_m: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: Mapping[str, Value]) -> None:
-    texts = [one.value.constant or "" for one in fields[1:]]
+def _shopt(_m: Machine, call: Invocation) -> None:
+    texts = [one.value.constant or "" for one in call.fields[1:]]
     names = frozenset(text for text in texts if not text.startswith("-"))
     flags = "".join(text for text in texts if text.startswith("-"))
     if "o" in flags:
         names = frozenset(LETTERS.get(name, name) for name in names)
     if "s" in flags:
-        state.options = state.options | names
+        call.state.options = call.state.options | names
     elif "u" in flags:
-        state.options = state.options - names
-    state.status = 0 if flags else None
+        call.state.options = call.state.options - names
+    call.state.status = 0 if flags else None
 
 
-def _enable(_m: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: Mapping[str, Value]) -> None:
-    texts = [one.value.constant or "" for one in fields[1:]]
+def _enable(_m: Machine, call: Invocation) -> None:
+    texts = [one.value.constant or "" for one in call.fields[1:]]
     names = frozenset(text for text in texts if not text.startswith("-"))
     off = any(text.startswith("-") and "n" in text for text in texts)
-    state.disabled = state.disabled | names if off else state.disabled - names
-    state.status = 0
+    call.state.disabled = call.state.disabled | names if off else call.state.disabled - names
+    call.state.status = 0
 
 
-def _getopts(_m: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: Mapping[str, Value]) -> None:
+def _getopts(_m: Machine, call: Invocation) -> None:
+    fields, state = call.fields, call.state
     if len(fields) < 3:
         state.status = 2
         return
@@ -108,7 +108,8 @@ def _getopts(_m: Machine, fields: tuple[Field, ...], state: State, _a: Command, 
         state.status = 1
         assign_scalar(state, name, Value.literal("?"))
     else:
-        _one_option(state, letters, name, arguments, known, index, at)
+        state.status = 0
+        _one_option(state, (letters, name), arguments, (known, index, at))
 
 
 def _number(state: State, name: str) -> int | None:
@@ -118,12 +119,14 @@ def _number(state: State, name: str) -> int | None:
 
 
 def _one_option(
-    state: State, letters: str, name: str, arguments: tuple[Field, ...], known: str, index: int, at: int
+    state: State, grammar: tuple[str, str], arguments: tuple[Field, ...], place: tuple[str, int, int]
 ) -> None:
+    """Takes the option at *place*: a word, its number from 1, and the position within it."""
+    letters, name = grammar
+    known, index, at = place
     letter = known[at]
     found = letters.find(letter)
     last = at + 1 >= len(known)
-    state.status = 0
     following, offset = (index + 1, 1) if last else (index, at + 1)
     if found < 0 or letter == ":":
         assign_scalar(state, name, Value.literal("?"))
@@ -145,7 +148,7 @@ def _any_option(letters: str, name: str, arguments: tuple[Field, ...], state: St
     state.status = None
 
 
-HANDLERS: dict[str, Callable[[Machine, tuple[Field, ...], State, Command, Mapping[str, Value]], None]] = {
+HANDLERS: dict[str, Callable[[Machine, Invocation], None]] = {
     "set": _set,
     "shift": _shift,
     "shopt": _shopt,

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.shell.arithmetic import Arithmetic, Unknown, unknown_number
+from runner_e2e.lint.shell.arithmetic import Arithmetic, UndecidedError, unknown_number
 from runner_e2e.lint.shell.state import UNSET, Field, Items, Variable, exact, nth
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value, join, normal
 
@@ -31,7 +31,19 @@ __all__ = [
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*|.*_proxy")
 _NUMBERS = frozenset(
-    "RANDOM SRANDOM SECONDS LINENO BASHPID PPID EPOCHSECONDS EPOCHREALTIME UID EUID SHLVL COLUMNS LINES".split()  # noqa: SIM905
+    (
+        "RANDOM",
+        "SRANDOM",
+        "SECONDS",
+        "LINENO",
+        "BASHPID",
+        "PPID",
+        "EPOCHSECONDS",
+        "EPOCHREALTIME",
+        "UID",
+        "EUID",
+        "SHLVL",
+    )
 )
 
 
@@ -142,18 +154,18 @@ def calculate(machine: Machine, state: State, expression: Value) -> int | None:
                 read=lambda name: read_number(machine, state, name),
                 write=lambda name, value: assign_name(machine, state, name, value),
             ).result()
-        except (Unknown, RecursionError):
+        except (UndecidedError, RecursionError):
             pass
     shown = "".join(piece if isinstance(piece, str) else " " for piece in expression.pieces())
     for match in re.finditer(r"([A-Za-z_]\w*)\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*(\w+)", shown):
         name = match[1] or match[2]
-        value = number_value(machine, state, expression)
+        value = number_value(state, expression)
         if re.fullmatch(r"[A-Za-z_]\w*", name):
             assign_scalar(state, name, value)
     return None
 
 
-def number_value(machine: Machine, state: State, expression: Value) -> Value:
+def number_value(state: State, expression: Value) -> Value:
     """What a calculation that is not known may give."""
     parts = [expression]
     for piece in expression.pieces():
@@ -180,7 +192,7 @@ def assign_name(machine: Machine, state: State, name: str, value: Value) -> None
     if match is None:
         assign_scalar(state, name, value)
     else:
-        assign_element(machine, state, match[1], Value.literal(match[2]), value, append=False)
+        assign_element(machine, state, (match[1], Value.literal(match[2])), value)
 
 
 def assign_scalar(state: State, name: str, value: Value, *, append: bool = False) -> None:
@@ -207,8 +219,11 @@ def assign_scalar(state: State, name: str, value: Value, *, append: bool = False
         state.directory = value
 
 
-def assign_element(machine: Machine, state: State, name: str, key: Value, value: Value, *, append: bool) -> None:
-    """``name[key]=value``."""
+def assign_element(
+    machine: Machine, state: State, place: tuple[str, Value], value: Value, *, append: bool = False
+) -> None:
+    """``name[key]=value``; *place* is the name and the key."""
+    name, key = place
     name = name_of_reference(state, name)
     variable = state.lookup(name) or Variable()
     items = variable.as_items() if state.lookup(name) is not None else Items()
@@ -240,7 +255,7 @@ def list_of(machine: Machine, state: State, name: str) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-def join_list(machine: Machine, state: State, fields: tuple[Field, ...], *, star: bool) -> Value:
+def join_list(state: State, fields: tuple[Field, ...], *, star: bool) -> Value:
     """The fields as one text: ``"$*"`` with the first character of IFS, ``$@`` with blanks."""
     separator = " "
     if star:

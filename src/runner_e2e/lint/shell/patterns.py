@@ -93,10 +93,7 @@ def contains_glob(text: str) -> bool:
 @lru_cache(maxsize=4096)
 def _translate(text: str) -> str:
     """A regular expression for a pattern; parts between NUL characters are patterns, the rest is escaped."""
-    out: list[str] = []
-    for index, piece in enumerate(text.split("\0")):
-        out.append(_glob(piece) if index % 2 else piece)
-    return "".join(out)
+    return "".join(_glob(piece) if index % 2 else piece for index, piece in enumerate(text.split("\0")))
 
 
 def _glob(text: str) -> str:
@@ -181,10 +178,11 @@ def _encode(text: Text, holes: list[Hole]) -> str:
 def _decode(encoded: str, holes: list[Hole]) -> Text:
     if not holes:
         return (encoded,) if encoded else ()
-    pieces: list[str | Hole] = []
-    for piece in re.split(f"([{_HOLES}])", encoded):
-        pieces.append(holes[ord(piece) - _FIRST_HOLE] if piece and ord(piece[0]) >= _FIRST_HOLE else piece)
-    return normal(pieces)
+    return normal(
+        holes[ord(piece) - _FIRST_HOLE] if ord(piece[0]) >= _FIRST_HOLE else piece
+        for piece in re.split(f"([{_HOLES}])", encoded)
+        if piece
+    )
 
 
 def _each(value: Value, pattern: Pattern) -> Iterable[tuple[Text, re.Pattern[str]]]:

@@ -6,12 +6,12 @@ the commands it executes, the output it writes, the files it makes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.shell import code, filters, make, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
-    environment_block,
+    environment_lines,
     path_keys,
     peek_channel,
     put_file,
@@ -26,56 +26,57 @@ from runner_e2e.lint.shell.tables import output_of, wrapper
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
 
 if TYPE_CHECKING:
-    from runner_e2e.lint.shell.ir import Command
-    from runner_e2e.lint.shell.machine import Machine
-    from runner_e2e.lint.shell.state import State
+    from runner_e2e.lint.shell.machine import Invocation, Machine
 
 __all__ = ["run"]
 
-_Environment: TypeAlias = Mapping[str, Value]
-_Model: TypeAlias = Callable[["Machine", tuple[Field, ...], "State", "Command", _Environment], None]
+_Model: TypeAlias = Callable[["Machine", "Invocation"], None]
 
 _MAX_NESTED = 24
 
 
-def run(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
+def run(machine: Machine, call: Invocation) -> None:
     """Runs the program that *fields* name in a process with *environment*."""
-    path = fields[0].value.constant
-    state.status = None
+    path = call.fields[0].value.constant
+    call.state.status = None
     if path is None:
-        _unknown(machine, fields, state, at, environment)
+        _unknown(machine, call)
         return
     name = path.rsplit("/", 1)[-1]
     machine.depth += 1
     try:
         if machine.depth > _MAX_NESTED * 2:
-            machine.give_up(at.start, at.end, "nested too deeply to follow")
-        elif "/" in path and shells.run_file(machine, path, fields, state, at, environment):
+            machine.give_up(call.at.start, call.at.end, "nested too deeply to follow")
+        elif "/" in path and shells.run_file(machine, call):
             pass
         elif name in shells.NAMES:
-            shells.run(machine, name, fields, state, at, environment)
+            shells.run(machine, call)
         elif (grammar := wrapper(name)) is not None:
-            wrappers.run(machine, name, grammar, fields, state, at, environment)
+            wrappers.run(machine, grammar, call)
         else:
             model = _MODELS.get(name)
-            (model or _by_table)(machine, fields, state, at, environment)
+            (model or _by_table)(machine, call)
     finally:
         machine.depth -= 1
 
 
-def _output(machine: Machine, value: Value, state: State, at: Command) -> None:
+def _output(machine: Machine, value: Value, call: Invocation) -> None:
     if value != EMPTY:
-        write_channel(machine, state, 1, value, (at.start, at.end))
+        write_channel(machine, call.state, 1, value, call.span)
 
 
-def _input(machine: Machine, fields: tuple[Field, ...], state: State, environment: _Environment) -> Value:
+def _stdin(call: Invocation) -> Value:
+    return read_channel(call.state, call.state.descriptors.get(0, NULL))
+
+
+def _input(machine: Machine, call: Invocation) -> Value:
     """Standard input and the content of the files that operands name."""
-    contents = [content for one in fields[1:] if (content := _file_content(machine, one.value, state, environment))]
-    stdin = read_channel(state, state.descriptors.get(0, NULL))
+    contents = [content for one in call.fields[1:] if (content := _file_content(machine, one.value, call))]
+    stdin = _stdin(call)
     return join([stdin, *contents]) if contents else stdin
 
 
-def _file_content(machine: Machine, operand: Value, state: State, environment: _Environment) -> Value | None:
+def _file_content(machine: Machine, operand: Value, call: Invocation) -> Value | None:
     """What the file that *operand* names holds, when something is known of it."""
     text = operand.constant
     if text is not None:
@@ -86,249 +87,244 @@ def _file_content(machine: Machine, operand: Value, state: State, environment: _
         elif text.startswith("-") and text != "-":
             return None
         if text == "-":
-            return read_channel(state, state.descriptors.get(0, NULL))
-    content = read_file(machine, state, operand, environment)
+            return _stdin(call)
+    content = read_file(machine, call.state, operand, call.environment)
     return content if content.taints or content.constants is not None else None
 
 
-def _unknown(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
+def _unknown(machine: Machine, call: Invocation) -> None:
     """A program that is not known: it may write what it was given."""
-    stdin = peek_channel(state, state.descriptors.get(0, NULL))
-    _record_call(machine, fields, state, at, environment, stdin)
+    stdin = peek_channel(call.state, call.state.descriptors.get(0, NULL))
+    _record_call(machine, call, stdin)
     parts = [stdin.opaque().weakened(Confidence.MEDIUM)] if stdin.taints else []
-    for one in fields[1:]:
+    for one in call.fields[1:]:
         if one.value.taints:
             parts.append(one.value.opaque().weakened(Confidence.LOW))
-        content = _file_content(machine, one.value, state, environment)
+        content = _file_content(machine, one.value, call)
         if content is not None and content.taints:
             parts.append(content.opaque().weakened(Confidence.LOW))
-    _output(machine, join([UNKNOWN, *parts]) if parts else UNKNOWN, state, at)
+    _output(machine, join([UNKNOWN, *parts]) if parts else UNKNOWN, call)
 
 
-def _record_call(
-    machine: Machine,
-    fields: tuple[Field, ...],
-    state: State,
-    at: Command,
-    environment: _Environment,
-    stdin: Value,
-) -> None:
-    command = fields[0].value.constant or ""
-    key = (id(machine.source.origin), at.start, at.end, command)
+def _record_call(machine: Machine, call: Invocation, stdin: Value) -> None:
+    command = call.fields[0].value.constant or ""
+    key = (id(machine.source.origin), call.at.start, call.at.end, command)
     machine.found.calls.setdefault(
         key,
         Call(
             origin=machine.source.origin,
-            start=at.start,
-            end=at.end,
+            start=call.at.start,
+            end=call.at.end,
             command=command,
-            arguments=tuple(one.value for one in fields[1:]),
-            environment=dict(environment),
+            arguments=tuple(one.value for one in call.fields[1:]),
+            environment=dict(call.environment),
             stdin=stdin,
-            directory=state.directory,
+            directory=call.state.directory,
         ),
     )
 
 
-def _by_table(
-    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
-) -> None:
-    name = (fields[0].value.constant or "").rsplit("/", 1)[-1]
+def _by_table(machine: Machine, call: Invocation) -> None:
+    name = call.name
     kind = output_of(name)
     if kind == "none":
-        _output(machine, UNKNOWN, state, at)
+        _output(machine, UNKNOWN, call)
     elif kind == "operands":
-        operands = [one.value for one in fields[1:] if not (one.value.constant or "").startswith("-")]
+        operands = [one.value for one in call.fields[1:] if not (one.value.constant or "").startswith("-")]
         carried = join(operands).opaque() if operands and any(one.taints for one in operands) else UNKNOWN
         if len(operands) == 1 and operands[0].constant is not None and name in ("echo", "realpath", "readlink"):
             carried = operands[0] + Value.literal("\n")
-        _output(machine, carried, state, at)
+        _output(machine, carried, call)
     elif kind == "names":
-        _output(machine, tainted_names(state).weakened(Confidence.MEDIUM) | UNKNOWN, state, at)
+        _output(machine, tainted_names(call.state).weakened(Confidence.MEDIUM) | UNKNOWN, call)
     elif kind in ("carry", "encode"):
-        content = _input(machine, fields, state, environment)
+        content = _input(machine, call)
         if kind == "encode":
             content = content.opaque().weakened(Confidence.LOW)
         elif content.taints:
-            content = filters.filtered(name, fields, content)
+            content = filters.filtered(name, call.fields, content)
         else:
             content = content if name == "cat" else UNKNOWN
-        used = [one.value for one in fields[1:] if one.value.taints]
+        used = [one.value for one in call.fields[1:] if one.value.taints]
         if kind == "carry" and used and name in filters.PROGRAMMABLE:
             content = content | join(used).opaque()
-        _output(machine, content, state, at)
+        _output(machine, content, call)
     else:
-        _unknown(machine, fields, state, at, environment)
+        _unknown(machine, call)
 
 
 # --- programs with a model of their own
 
 
-def _cat(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
+def _cat(machine: Machine, call: Invocation) -> None:
     operands = [
-        one for one in fields[1:] if not (one.value.constant or "").startswith("-") or one.value.constant == "-"
+        one for one in call.fields[1:] if not (one.value.constant or "").startswith("-") or one.value.constant == "-"
     ]
     if not operands:
-        _output(machine, read_channel(state, state.descriptors.get(0, NULL)), state, at)
+        _output(machine, _stdin(call), call)
         return
     total = EMPTY
     for one in operands:
         if one.value.constant == "-":
-            total = total + read_channel(state, state.descriptors.get(0, NULL))
+            total = total + _stdin(call)
         else:
-            content = read_file(machine, state, one.value, environment)
+            content = read_file(machine, call.state, one.value, call.environment)
             total = total + (content if one.kind == "one" else content | EMPTY)
-    _output(machine, total, state, at)
+    _output(machine, total, call)
 
 
-def _tee(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, _e: _Environment) -> None:
-    content = read_channel(state, state.descriptors.get(0, NULL))
-    options = [one.value.constant for one in fields[1:] if (one.value.constant or "").startswith("-")]
+def _tee(machine: Machine, call: Invocation) -> None:
+    content = _stdin(call)
+    options = [one.value.constant for one in call.fields[1:] if (one.value.constant or "").startswith("-")]
     append = any(option in ("-a", "--append", "-ai", "-ia") for option in options)
-    for one in fields[1:]:
+    for one in call.fields[1:]:
         if (one.value.constant or "").startswith("-"):
             continue
-        for key in path_keys(one.value, state):
+        for key in path_keys(one.value, call.state):
             if key == ("/github/summary",):
-                machine.print(content, start=at.start, end=at.end, target="summary")
-            put_file(state, key, machine.step(content, at.start, at.end, "written to a file"), append_to=append)
-    _output(machine, content, state, at)
+                machine.print(content, start=call.at.start, end=call.at.end, target="summary")
+            put_file(
+                call.state,
+                key,
+                machine.step(content, call.at.start, call.at.end, "written to a file"),
+                append_to=append,
+            )
+    _output(machine, content, call)
 
 
-def _copy(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
-    operands = [one.value for one in fields[1:] if not (one.value.constant or "").startswith("-")]
+def _copy(machine: Machine, call: Invocation) -> None:
+    operands = [one.value for one in call.fields[1:] if not (one.value.constant or "").startswith("-")]
     if len(operands) < 2:
         return
     target = operands[-1]
-    moves = (fields[0].value.constant or "").rsplit("/", 1)[-1] == "mv"
+    moves = call.name == "mv"
     for source in operands[:-1]:
-        content = read_file(machine, state, source, environment)
-        content = machine.step(content, at.start, at.end, "copied")
-        for key in path_keys(target, state):
-            put_file(state, key, content, append_to=False)
+        content = read_file(machine, call.state, source, call.environment)
+        content = machine.step(content, call.at.start, call.at.end, "copied")
+        for key in path_keys(target, call.state):
+            put_file(call.state, key, content, append_to=False)
             # The target may be a directory: the file keeps its name then.
             base = (source.constant or "").rsplit("/", 1)[-1]
             if base and content.taints:
-                for inside in path_keys(target + Value.literal("/" + base), state):
-                    put_file(state, inside, content, append_to=False)
+                for inside in path_keys(target + Value.literal("/" + base), call.state):
+                    put_file(call.state, inside, content, append_to=False)
         if moves:
-            for key in path_keys(source, state):
-                state.files.pop(key, None)
+            for key in path_keys(source, call.state):
+                call.state.files.pop(key, None)
 
 
-def _create(_m: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
+def _create(_m: Machine, call: Invocation) -> None:
     """``touch``, ``mkdir``: the names are there to be found."""
-    for one in fields[1:]:
+    for one in call.fields[1:]:
         if not (one.value.constant or "").startswith("-"):
-            for key in path_keys(one.value, state):
-                state.files.setdefault(key, EMPTY)
+            for key in path_keys(one.value, call.state):
+                call.state.files.setdefault(key, EMPTY)
 
 
-def _remove(_m: Machine, fields: tuple[Field, ...], state: State, _a: Command, _e: _Environment) -> None:
-    for one in fields[1:]:
-        if one.kind == "one" and len(keys := path_keys(one.value, state)) == 1:
-            state.files.pop(keys[0], None)
+def _remove(_m: Machine, call: Invocation) -> None:
+    for one in call.fields[1:]:
+        if one.kind == "one" and len(keys := path_keys(one.value, call.state)) == 1:
+            call.state.files.pop(keys[0], None)
 
 
-def _mktemp(machine: Machine, _f: tuple[Field, ...], state: State, at: Command, _e: _Environment) -> None:
-    name = Value.literal("/tmp/") + machine.symbol(f"mktemp at {at.start} ({machine.fresh()})")  # noqa: S108
-    for key in path_keys(name, state):
-        state.files.setdefault(key, EMPTY)
-    _output(machine, name + Value.literal("\n"), state, at)
+def _mktemp(machine: Machine, call: Invocation) -> None:
+    name = (
+        machine.symbol("$TMPDIR")
+        + Value.literal("/")
+        + machine.symbol(f"mktemp at {call.at.start} ({machine.fresh()})")
+    )
+    for key in path_keys(name, call.state):
+        call.state.files.setdefault(key, EMPTY)
+    _output(machine, name + Value.literal("\n"), call)
 
 
-def _printenv(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, env: _Environment) -> None:
-    names = [one.value.constant for one in fields[1:] if not (one.value.constant or "").startswith("-")]
+def _printenv(machine: Machine, call: Invocation) -> None:
+    names = [one.value.constant for one in call.fields[1:] if not (one.value.constant or "").startswith("-")]
     if not names:
-        block = environment_block(env)
-        texts = Value.any_of(
-            tuple(piece.replace("\0", "\n") if isinstance(piece, str) else piece for piece in text)
-            for text in block.texts
-        )
-        _output(machine, texts, state, at)
+        _output(machine, environment_lines(call.environment), call)
         return
     total = EMPTY
     for name in names:
-        value = env.get(name, UNKNOWN if name.isupper() else EMPTY) if name is not None else UNKNOWN
+        value = call.environment.get(name, UNKNOWN if name.isupper() else EMPTY) if name is not None else UNKNOWN
         total = total + value + Value.literal("\n")
-    _output(machine, total, state, at)
+    _output(machine, total, call)
 
 
-def _echo(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, env: _Environment) -> None:
-    name = "printf" if (fields[0].value.constant or "").endswith("printf") else "echo"
-    machine.call_builtin(name, fields, state, at, env)
+def _echo(machine: Machine, call: Invocation) -> None:
+    name = "printf" if (call.fields[0].value.constant or "").endswith("printf") else "echo"
+    machine.call_builtin(name, call)
 
 
-def _dd(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
+def _dd(machine: Machine, call: Invocation) -> None:
     named = {
-        text.split("=", 1)[0]: text.split("=", 1)[1] for one in fields[1:] if "=" in (text := one.value.constant or "")
+        text.split("=", 1)[0]: text.split("=", 1)[1]
+        for one in call.fields[1:]
+        if "=" in (text := one.value.constant or "")
     }
     if "if" in named:
-        content = read_file(machine, state, Value.literal(named["if"]), environment)
+        content = read_file(machine, call.state, Value.literal(named["if"]), call.environment)
     else:
-        content = read_channel(state, state.descriptors.get(0, NULL))
+        content = _stdin(call)
     if "of" in named:
-        for key in path_keys(Value.literal(named["of"]), state):
-            put_file(state, key, machine.step(content, at.start, at.end, "written to a file"), append_to=False)
+        for key in path_keys(Value.literal(named["of"]), call.state):
+            put_file(
+                call.state, key, machine.step(content, call.at.start, call.at.end, "written to a file"), append_to=False
+            )
     else:
-        _output(machine, content, state, at)
+        _output(machine, content, call)
 
 
-def _interpreted(
-    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
-) -> None:
+def _interpreted(machine: Machine, call: Invocation) -> None:
     """Programs of other languages: given inline, on standard input, or in a file."""
-    stdin = peek_channel(state, state.descriptors.get(0, NULL))
-    _record_call(machine, fields, state, at, environment, stdin)
-    name = (fields[0].value.constant or "").rsplit("/", 1)[-1]
-    text, inline = code.program_text(name, fields, stdin)
+    stdin = peek_channel(call.state, call.state.descriptors.get(0, NULL))
+    _record_call(machine, call, stdin)
+    name = call.name
+    text, inline = code.program_text(name, call.fields, stdin)
     if inline is None:
-        content = _script_content(machine, fields, state, environment)
+        content = _script_content(machine, call)
         text = content if content is not None else EMPTY
     data = EMPTY if inline == "stdin" else stdin
-    files = [
-        content for one in fields[1:] if (content := _file_content(machine, one.value, state, environment)) is not None
-    ]
-    outcome = code.judge(text, environment, [*(one.value for one in fields[1:]), data, *files])
+    files = [content for one in call.fields[1:] if (content := _file_content(machine, one.value, call)) is not None]
+    outcome = code.judge(text, call.environment, [*(one.value for one in call.fields[1:]), data, *files])
     if outcome.spawns.taints:
-        span = next(((one.start, one.end) for one in fields[1:] if one.value == text), (at.start, at.end))
-        machine.leak(Field(outcome.spawns, "one", *span), command=name, advice="environment", at=at)
-    _output(machine, outcome.output, state, at)
+        span = next(((one.start, one.end) for one in call.fields[1:] if one.value == text), call.span)
+        machine.leak(Field(outcome.spawns, "one", *span), command=name, advice="environment", at=call.at)
+    _output(machine, outcome.output, call)
 
 
-def _script_content(
-    machine: Machine, fields: tuple[Field, ...], state: State, environment: _Environment
-) -> Value | None:
-    for one in fields[1:]:
+def _script_content(machine: Machine, call: Invocation) -> Value | None:
+    for one in call.fields[1:]:
         text = one.value.constant
         if text is not None and text.startswith("-"):
             continue
-        return read_file(machine, state, one.value, environment) if one.kind == "one" else None
+        return read_file(machine, call.state, one.value, call.environment) if one.kind == "one" else None
     return None
 
 
-def _query(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
+def _query(machine: Machine, call: Invocation) -> None:
     """``jq``, ``awk`` and the like: filters that can also read the environment, and (awk) run commands."""
-    name = (fields[0].value.constant or "").rsplit("/", 1)[-1]
-    content = _input(machine, fields, state, environment)
-    content = filters.filtered(name, fields, content) if content.taints else UNKNOWN
-    program = join(one.value for one in fields[1:]) if len(fields) > 1 else EMPTY
-    used = [one.value for one in fields[1:] if one.value.taints]
-    outcome = code.judge(program, environment, [content, *used])
+    name = call.name
+    content = _input(machine, call)
+    content = filters.filtered(name, call.fields, content) if content.taints else UNKNOWN
+    program = join(one.value for one in call.fields[1:]) if len(call.fields) > 1 else EMPTY
+    used = [one.value for one in call.fields[1:] if one.value.taints]
+    outcome = code.judge(program, call.environment, [content, *used])
     parts = [content]
     if outcome.reads.taints:
         parts.append(outcome.reads)
     if used:
         parts.append(join(used).opaque())
     if outcome.spawns.taints and "awk" in name:
-        machine.leak(Field(outcome.spawns, "one", at.start, at.end), command=name, advice="environment", at=at)
-    _output(machine, join(parts), state, at)
+        machine.leak(
+            Field(outcome.spawns, "one", call.at.start, call.at.end), command=name, advice="environment", at=call.at
+        )
+    _output(machine, join(parts), call)
 
 
-def _envsubst(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, env: _Environment) -> None:
-    content = _input(machine, fields[:1], state, env)
-    outcome = code.judge(content, env, [])
-    _output(machine, content | outcome.reads if outcome.reads.taints else content, state, at)
+def _envsubst(machine: Machine, call: Invocation) -> None:
+    content = _input(machine, call.running(call.fields[:1]))
+    outcome = code.judge(content, call.environment, [])
+    _output(machine, content | outcome.reads if outcome.reads.taints else content, call)
 
 
 _MODELS: dict[str, _Model] = {

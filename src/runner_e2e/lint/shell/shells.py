@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell.filesystem import path_keys, read_channel, read_file
+from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.options import LETTERS
 from runner_e2e.lint.shell.source import Source
 from runner_e2e.lint.shell.state import NULL, Field, exact
-from runner_e2e.lint.values import EMPTY, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from runner_e2e.lint.shell.ir import Command
-    from runner_e2e.lint.shell.machine import Machine
-    from runner_e2e.lint.shell.state import State
+    from runner_e2e.lint.shell.machine import Invocation, Machine
+    from runner_e2e.lint.values import Script, Value
 
 __all__ = ["NAMES", "run", "run_file", "run_program"]
 
@@ -27,157 +25,103 @@ _VALUED = frozenset({"--rcfile", "--init-file", "-O", "+O"})
 _SHEBANG = re.compile(r"#!\s*(?:/usr/bin/env\s+(?:-S\s+)?)?(?:\S*/)?(?P<name>\w+)(?P<flags>[^\n]*)")
 
 
-def run(
-    machine: Machine,
-    name: str,
-    fields: tuple[Field, ...],
-    state: State,
-    at: Command,
-    environment: Mapping[str, Value],
-) -> None:
+def run(machine: Machine, call: Invocation) -> None:
     """Runs ``bash …`` and the like."""
-    arguments = list(fields[1:])
+    arguments = list(call.fields[1:])
+    flags = _options(arguments)
+    dialect = NAMES[call.name]
+    followed = frozenset(flag for flag in flags if flag not in ("c", "s", "i", "l"))
+    span = (arguments[0].start, arguments[0].end) if arguments and arguments[0].end else call.span
+    start = ShellStart(dialect=dialect, flags=followed, positional=tuple(arguments[1:]), span=span)
+    if "c" in flags:
+        if arguments:
+            run_program(machine, arguments[0].value, call, _without_name(start))
+    elif arguments and "s" not in flags:
+        _run_operand(machine, arguments[0].value, call, start)
+    else:
+        stdin = read_channel(call.state, call.state.descriptors.get(0, NULL))
+        run_program(machine, stdin, call, replace(start, positional=tuple(arguments), span=call.span))
+
+
+def _without_name(start: ShellStart) -> ShellStart:
+    """The first argument after the program of ``-c`` is ``$0``."""
+    if start.positional and exact(start.positional[:1]):
+        return replace(start, positional=start.positional[1:])
+    return start
+
+
+def _options(arguments: list[Field]) -> set[str]:
+    """Takes the options off *arguments*: letters, and names given with ``-o``."""
     flags: set[str] = set()
-    inline = stdin = False
     while arguments:
         text = arguments[0].value.constant if arguments[0].kind == "one" else None
         if text is None or not re.match(r"[-+].", text):
             break
         arguments.pop(0)
+        if text == "--":
+            break
         if text in _VALUED:
-            arguments = arguments[1:]
-        elif text.startswith("--"):
-            if text == "--":
-                break
-        else:
+            del arguments[:1]
+        elif not text.startswith("--"):
             letters = set(text[1:])
-            inline = inline or ("c" in letters and text[0] == "-")
-            stdin = stdin or "s" in letters
             if "o" in letters and arguments:
                 letters.discard("o")
                 option = arguments.pop(0).value.constant or ""
                 letters.add(LETTERS.get(option, option))
             flags = flags | letters if text[0] == "-" else flags - letters
-    dialect = NAMES[name]
-    if inline:
-        if arguments:
-            run_program(machine, dialect, arguments[0], tuple(arguments[1:]), state, at, environment, flags, named=True)
-        return
-    if arguments and not stdin:
-        _run_operand(machine, dialect, arguments, state, at, environment, flags)
-        return
-    text_value = read_channel(state, state.descriptors.get(0, NULL))
-    program = Field(text_value, "one", at.start, at.end)
-    run_program(machine, dialect, program, tuple(arguments), state, at, environment, flags, named=False)
+    return flags
 
 
-def run_program(
-    machine: Machine,
-    dialect: str,
-    program: Field,
-    arguments: tuple[Field, ...],
-    state: State,
-    at: Command,
-    environment: Mapping[str, Value],
-    flags: set[str],
-    *,
-    named: bool,
-) -> None:
-    """Runs the text of *program*; with *named*, the first of *arguments* is ``$0``."""
-    if program.value.constants is None and not program.value.taints and len(program.value.texts) == 1:
-        text = program.value.texts[0]
-        if len(text) == 1:
-            state.status = None  # nothing of the text is known
-            return
-    positional = arguments
-    if named and arguments:
-        positional = arguments[1:] if exact(arguments[:1]) else arguments
-    if named and not arguments:
-        positional = ()
-    machine.run_shell(
-        program.value,
-        state,
-        at,
-        span=(program.start, program.end) if program.end else (at.start, at.end),
-        environment=environment,
-        positional=positional,
-        name=dialect,
-        flags="".join(sorted(flags - {"c", "s", "i", "l"})) if all(len(flag) == 1 for flag in flags) else "e",
-    )
+def run_program(machine: Machine, program: Value, call: Invocation, start: ShellStart) -> None:
+    """Runs the text *program*, unless nothing of it is known."""
+    unknown = program.constants is None and not program.taints and all(len(text) == 1 for text in program.texts)
+    if unknown:
+        call.state.status = None
+    else:
+        machine.run_shell(program, call, start)
 
 
-def _run_operand(
-    machine: Machine,
-    dialect: str,
-    arguments: list[Field],
-    state: State,
-    at: Command,
-    environment: Mapping[str, Value],
-    flags: set[str],
-) -> None:
-    operand = arguments[0]
-    positional = tuple(arguments[1:])
-    path = operand.value.constant
-    letters = "".join(sorted(flag for flag in flags - {"c", "s", "i", "l"} if len(flag) == 1))
-    written = any(key in state.files for key in path_keys(operand.value, state))
-    if path is not None and not written and machine.files.find_script is not None:
-        script = machine.files.find_script(path)
-        if script is not None:
-            machine.run_shell(
-                EMPTY,
-                state,
-                at,
-                span=(operand.start, operand.end),
-                environment=environment,
-                positional=positional,
-                name=dialect,
-                flags=letters,
-                source=Source.of_script(script),
-            )
-            return
-    content = read_file(machine, state, operand.value, environment)
-    program = Field(content, "one", operand.start, operand.end)
-    run_program(machine, dialect, program, positional, state, at, environment, flags, named=False)
+def _script(machine: Machine, path: Value, call: Invocation) -> Script | None:
+    """The script of the repository at *path*, unless the file was written here."""
+    text = path.constant
+    if text is None or machine.files.find_script is None:
+        return None
+    if any(key in call.state.files for key in path_keys(path, call.state)):
+        return None
+    return machine.files.find_script(text)
 
 
-def run_file(
-    machine: Machine,
-    path: str,
-    fields: tuple[Field, ...],
-    state: State,
-    at: Command,
-    environment: Mapping[str, Value],
-) -> bool:
-    """Runs the shell script at *path*, written before or of the repository; False when it is none."""
-    keys = path_keys(fields[0].value, state)
-    content = state.files.get(keys[0]) if len(keys) == 1 else None
-    positional = tuple(fields[1:])
-    if content is not None:
-        first = content.texts[0][0] if content.texts and content.texts[0] else ""
-        match = _SHEBANG.match(first) if isinstance(first, str) else None
-        if match is not None and match["name"] not in NAMES:
-            return False
-        dialect = NAMES[match["name"]] if match is not None else "bash"
-        flags = set(re.sub(r"[^a-z]", "", match["flags"])) if match is not None else set()
-        program = Field(content, "one", fields[0].start, fields[0].end)
-        run_program(machine, dialect, program, positional, state, at, environment, flags, named=False)
-        return True
-    script = machine.files.find_script(path) if machine.files.find_script is not None else None
-    if script is None:
+def _run_operand(machine: Machine, path: Value, call: Invocation, start: ShellStart) -> None:
+    script = _script(machine, path, call)
+    if script is not None:
+        machine.run_shell(Source.of_script(script), call, start)
+    else:
+        run_program(machine, read_file(machine, call.state, path, call.environment), call, start)
+
+
+def run_file(machine: Machine, call: Invocation) -> bool:
+    """Runs the shell script that the command names, written before or of the repository; False: it is none."""
+    path = call.fields[0].value
+    keys = path_keys(path, call.state)
+    content = call.state.files.get(keys[0]) if len(keys) == 1 else None
+    script = _script(machine, path, call) if content is None else None
+    if content is None and script is None:
         return False
-    match = _SHEBANG.match(script.text)
+    text: object = script.text if script is not None else ""
+    if content is not None and content.texts[0]:
+        text = content.texts[0][0]
+    match = _SHEBANG.match(text) if isinstance(text, str) else None
     if match is not None and match["name"] not in NAMES:
         return False
-    flags = set(re.sub(r"[^a-z]", "", match["flags"])) if match is not None else set()
-    machine.run_shell(
-        EMPTY,
-        state,
-        at,
-        span=(fields[0].start, fields[0].end),
-        environment=environment,
-        positional=positional,
-        name=NAMES[match["name"]] if match is not None else "bash",
-        flags="".join(sorted(flags)),
-        source=Source.of_script(script),
+    flags = frozenset(re.sub(r"[^a-z]", "", match["flags"])) if match is not None else frozenset[str]()
+    start = ShellStart(
+        dialect=NAMES[match["name"]] if match is not None else "bash",
+        flags=flags,
+        positional=call.fields[1:],
+        span=(call.fields[0].start, call.fields[0].end),
     )
+    if script is not None:
+        machine.run_shell(Source.of_script(script), call, start)
+    elif content is not None:
+        run_program(machine, content, call, start)
     return True

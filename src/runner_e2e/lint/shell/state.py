@@ -146,10 +146,8 @@ class Variable:
         """Either variable."""
         if self is other or self == other:
             return self
-        if self.items is not None or other.items is not None:
-            items = self.as_items().joined(other.as_items())
-        else:
-            items = None
+        arrays = self.items is not None or other.items is not None
+        items = self.as_items().joined(other.as_items()) if arrays else None
         if self.unset and self.value == EMPTY and self.items is None:
             value = other.value
         elif other.unset and other.value == EMPTY and other.items is None:

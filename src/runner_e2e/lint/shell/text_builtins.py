@@ -14,10 +14,9 @@ from runner_e2e.lint.shell.state import NULL, Channel, Field, Items, State, Vari
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value, join, normal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from runner_e2e.lint.shell.ir import Command
-    from runner_e2e.lint.shell.machine import Machine
+    from runner_e2e.lint.shell.machine import Invocation, Machine
 
 __all__ = ["HANDLERS", "at_most", "format_text"]
 
@@ -35,8 +34,8 @@ def _escaped(value: Value) -> Value:
     )
 
 
-def _echo(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, _e: Mapping[str, Value]) -> None:
-    arguments = list(fields[1:])
+def _echo(machine: Machine, call: Invocation) -> None:
+    arguments = list(call.fields[1:])
     newline, escapes = True, not machine.bash
     flags = r"-[neE]+" if machine.bash else r"-n"
     while arguments and arguments[0].kind == "one" and re.fullmatch(flags, arguments[0].value.constant or ""):
@@ -44,34 +43,34 @@ def _echo(machine: Machine, fields: tuple[Field, ...], state: State, at: Command
         newline = newline and "n" not in text
         if "e" in text or "E" in text:
             escapes = text.rfind("e") > text.rfind("E")
-    value = join_list(machine, state, tuple(arguments), star=False)
+    value = join_list(call.state, tuple(arguments), star=False)
     if escapes:
         value = _escaped(value)
-    write_channel(machine, state, 1, value + Value.literal("\n") if newline else value, (at.start, at.end))
-    state.status = 0
+    write_channel(machine, call.state, 1, value + Value.literal("\n") if newline else value, call.span)
+    call.state.status = 0
 
 
-def _printf(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, _e: Mapping[str, Value]) -> None:
-    arguments = list(fields[1:])
+def _printf(machine: Machine, call: Invocation) -> None:
+    arguments = list(call.fields[1:])
     variable: str | None = None
     if machine.bash and len(arguments) > 1 and arguments[0].value.constant == "-v":
         variable = arguments[1].value.constant
         arguments = arguments[2:]
     if arguments and arguments[0].value.constant == "--":
         arguments = arguments[1:]
-    state.status = 0
+    call.state.status = 0
     if not arguments:
         return
     value = format_text(arguments[0].value, tuple(arguments[1:]))
     if variable is None:
-        write_channel(machine, state, 1, value, (at.start, at.end))
+        write_channel(machine, call.state, 1, value, call.span)
         return
-    value = machine.step(value, at.start, at.end, f"printed into {variable}")
+    value = machine.step(value, call.at.start, call.at.end, f"printed into {variable}")
     match = re.fullmatch(r"(\w+)\[(.*)\]", variable, re.DOTALL)
     if match is not None:
-        assign_element(machine, state, match[1], Value.literal(match[2]), value, append=False)
+        assign_element(machine, call.state, (match[1], Value.literal(match[2])), value)
     elif re.fullmatch(r"\w+", variable):
-        assign_scalar(state, variable, value)
+        assign_scalar(call.state, variable, value)
 
 
 def format_text(form: Value, arguments: tuple[Field, ...]) -> Value:
@@ -149,15 +148,15 @@ def _input(options: dict[str, str], state: State) -> Channel:
     return state.descriptors.get(int(number) if number.isdigit() else 0, NULL)
 
 
-def _read(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, _e: Mapping[str, Value]) -> None:
-    options, names = _options([one.value.constant or "" for one in fields[1:]], "adinNptu")
-    channel = _input(options, state)
-    content = state.files.get(channel.key, EMPTY) if channel.kind == "stream" else EMPTY
+def _read(machine: Machine, call: Invocation) -> None:
+    options, names = _options([one.value.constant or "" for one in call.fields[1:]], "adinNptu")
+    channel = _input(options, call.state)
+    content = call.state.files.get(channel.key, EMPTY) if channel.kind == "stream" else EMPTY
     delimiter = decode(options["d"])[:1] or "\0" if "d" in options else "\n"
     limit = options.get("N") or options.get("n")
     ends: list[State] = []
     for text in content.texts:
-        inner = state.copy()
+        inner = call.state.copy()
         line, rest, inner.status = _line(text, delimiter)
         if limit is not None:
             line = at_most(line, int(limit) if limit.isdigit() else None)
@@ -167,11 +166,11 @@ def _read(machine: Machine, fields: tuple[Field, ...], state: State, at: Command
                 normal(re.sub(r"\\(.)", r"\1", piece) if isinstance(piece, str) else piece for piece in one)
                 for one in line.texts
             )
-        _assign_fields(machine, inner, names, machine.step(line, at.start, at.end, "read"), options)
+        _assign_fields(machine, inner, names, machine.step(line, call.at.start, call.at.end, "read"), options)
         if channel.kind == "stream":
             inner.files[channel.key] = rest
         ends.append(inner)
-    machine.settle(state, ends)
+    machine.settle(call.state, ends)
 
 
 def _options(arguments: list[str], valued: str) -> tuple[dict[str, str], list[str]]:
@@ -236,7 +235,7 @@ def _assign_fields(machine: Machine, state: State, names: list[str], line: Value
             if re.fullmatch(r"[A-Za-z_]\w*", name):
                 assign_scalar(state, name, join(column))
             elif match := re.fullmatch(r"(\w+)\[(.*)\]", name):
-                assign_element(machine, state, match[1], Value.literal(match[2]), join(column), append=False)
+                assign_element(machine, state, (match[1], Value.literal(match[2])), join(column))
 
 
 def _array_of(line: Value, separators: str) -> Items:
@@ -314,23 +313,25 @@ def _all_fields(text: Text, separators: str) -> list[Text]:
 # --- mapfile
 
 
-def _mapfile(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, _e: Mapping[str, Value]) -> None:
-    options, names = _options([one.value.constant or "" for one in fields[1:]], "dnOsuCc")
+def _mapfile(machine: Machine, call: Invocation) -> None:
+    options, names = _options([one.value.constant or "" for one in call.fields[1:]], "dnOsuCc")
     name = names[0] if names else "MAPFILE"
-    channel = _input(options, state)
+    channel = _input(options, call.state)
     content = EMPTY
     if channel.kind == "stream":
-        content = machine.step(state.files.get(channel.key, EMPTY), at.start, at.end, f"read into {name}")
-        state.files[channel.key] = EMPTY
+        content = machine.step(
+            call.state.files.get(channel.key, EMPTY), call.at.start, call.at.end, f"read into {name}"
+        )
+        call.state.files[channel.key] = EMPTY
     delimiter = decode(options["d"])[:1] or "\0" if "d" in options else "\n"
     if len(content.texts) == 1 and not ({"s", "n", "O"} & options.keys()):
         items = _lines(content.texts[0], delimiter, keep="t" not in options)
     else:
         items = Items((), content.opaque())
-    state.assign(name, Variable(items=items))
-    state.status = 0
+    call.state.assign(name, Variable(items=items))
+    call.state.status = 0
     if callback := options.get("C"):
-        machine.run_text(Value.literal(callback + " 0 ") + content, state, at, (at.start, at.end))
+        machine.run_text(Value.literal(callback + " 0 ") + content, call.state, call.span)
 
 
 def _lines(text: Text, delimiter: str, *, keep: bool) -> Items:
@@ -349,7 +350,7 @@ def _lines(text: Text, delimiter: str, *, keep: bool) -> Items:
     return items
 
 
-HANDLERS: dict[str, Callable[[Machine, tuple[Field, ...], State, Command, Mapping[str, Value]], None]] = {
+HANDLERS: dict[str, Callable[[Machine, Invocation], None]] = {
     "echo": _echo,
     "printf": _printf,
     "read": _read,

@@ -347,7 +347,12 @@ class WordParser:
         self.offset += 2
         operator = ""
         indirect = False
-        if (self.peek("#") and not re.match(r"#[}:#%/+=?-]", self.text[self.offset : self.offset + 2])) or self.peek("#-}") or self.peek("#?}") or self.peek("##}"):
+        if (
+            (self.peek("#") and not re.match(r"#[}:#%/+=?-]", self.text[self.offset : self.offset + 2]))
+            or self.peek("#-}")
+            or self.peek("#?}")
+            or self.peek("##}")
+        ):
             operator = "length"
             self.offset += 1
         elif self.peek("!") and not self.peek("!}"):

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell import shells
 from runner_e2e.lint.shell.command_files import split_line
-from runner_e2e.lint.shell.filesystem import environment_block, read_channel, tainted_names, write_channel
+from runner_e2e.lint.shell.filesystem import environment_lines, read_channel, read_file, tainted_names, write_channel
+from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.parameters import join_list
 from runner_e2e.lint.shell.state import NULL, Field, exact
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join, normal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner_e2e.lint.shell.ir import Command
-    from runner_e2e.lint.shell.machine import Machine
-    from runner_e2e.lint.shell.state import State
+    from runner_e2e.lint.shell.machine import Invocation, Machine
     from runner_e2e.lint.shell.tables import Wrapper
 
 __all__ = ["container", "find", "parallel", "run", "xargs"]
 
-_Environment: TypeAlias = Mapping[str, Value]
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _RESET_KEEPS = ("HOME", "PATH", "TERM", "LANG", "USER", "LOGNAME", "SHELL", "DISPLAY")
 
@@ -37,82 +37,77 @@ def _prefix(value: Value) -> str:
     return first[0] if first and isinstance(first[0], str) else ""
 
 
-def run(
-    machine: Machine,
-    name: str,
-    grammar: Wrapper,
-    fields: tuple[Field, ...],
-    state: State,
-    at: Command,
-    environment: _Environment,
-) -> None:
-    """Runs what the wrapper *name* executes."""
-    arguments = list(fields[1:])
-    given = _environment_of(grammar, environment)
-    script: Field | None = None
-    operands = grammar.operands
-    while arguments:
-        one = arguments[0]
-        text = _text(one)
-        if grammar.after:
-            arguments.pop(0)
-            if text == grammar.after:
-                break
-            continue
-        if text.startswith("-") and len(text) > 1:
-            arguments.pop(0)
-            if text == "--":
-                break
-            script, given = _option(name, grammar, text, arguments, (script, given), environment)
-        elif grammar.assignments and (match := _ASSIGNMENT.match(_prefix(one.value))):
-            arguments.pop(0)
-            given = {**given, match[1]: _after(one.value, match.end())}
-        elif operands:
-            operands -= 1
-            arguments.pop(0)
-        else:
-            break
-    if script is not None:
-        shells.run_program(machine, "sh", script, (), state, at, given, set(), named=True)
+def run(machine: Machine, grammar: Wrapper, call: Invocation) -> None:
+    """Runs what a wrapper executes."""
+    arguments = list(call.fields[1:])
+    reader = _Reader(call, grammar)
+    reader.read(arguments)
+    given = reader.environment
+    if reader.script is not None:
+        program = reader.script
+        span = (program.start, program.end) if program.end else call.span
+        start = ShellStart(dialect="sh", span=span)
+        shells.run_program(machine, program.value, call.running(call.fields, given), start)
     elif grammar.joined and arguments:
-        _run_joined(machine, arguments, state, at, given)
+        _run_joined(machine, arguments, call.running(call.fields, given))
     elif arguments:
-        machine.start(tuple(arguments), state, at, given)
-    elif name == "env":
-        block = environment_block(given)
-        lines = Value.any_of(
-            normal(piece.replace("\0", "\n") if isinstance(piece, str) else piece for piece in text)
-            for text in block.texts
-        )
-        write_channel(machine, state, 1, lines, (at.start, at.end))
+        machine.start(call.running(arguments, given))
+    elif call.name == "env":
+        write_channel(machine, call.state, 1, environment_lines(given), call.span)
 
 
-def _option(
-    name: str,
-    grammar: Wrapper,
-    text: str,
-    arguments: list[Field],
-    found: tuple[Field | None, _Environment],
-    environment: _Environment,
-) -> tuple[Field | None, _Environment]:
-    """Takes one option (already popped) with its value; gives the script to run and the environment."""
-    script, given = found
-    option, equals, _ = text.partition("=")
-    if option in grammar.script and not equals:
-        return (arguments.pop(0) if arguments else None), given
-    if option in grammar.keep or (grammar.keep and re.fullmatch(r"-[A-Za-z]*E[A-Za-z]*", text)):
-        if equals:
-            names = text.split("=", 1)[1].split(",")
-            return script, {**given, **{key: environment[key] for key in names if key in environment}}
-        return script, environment
-    if name == "env":
-        given = _env_option(text, arguments, given)
-    elif text in grammar.values and arguments:
-        arguments.pop(0)
-    return script, given
+class _Reader:
+    """Reads the options of a wrapper: what script it runs, and with which environment."""
+
+    def __init__(self, call: Invocation, grammar: Wrapper) -> None:
+        self.name = call.name
+        self.grammar = grammar
+        self.whole = call.environment
+        self.environment: Mapping[str, Value] = call.environment
+        if grammar.environment == "reset":
+            self.environment = {key: value for key, value in self.whole.items() if key in _RESET_KEEPS}
+        self.script: Field | None = None
+
+    def read(self, arguments: list[Field]) -> None:
+        """Takes everything before the command off *arguments*."""
+        operands = self.grammar.operands
+        if self.grammar.after:
+            texts = [_text(one) for one in arguments]
+            at = texts.index(self.grammar.after) if self.grammar.after in texts else len(texts)
+            del arguments[: at + 1]
+            return
+        while arguments:
+            one = arguments[0]
+            text = _text(one)
+            if text.startswith("-") and len(text) > 1:
+                arguments.pop(0)
+                if text == "--":
+                    return
+                self._option(text, arguments)
+            elif self.grammar.assignments and (match := _ASSIGNMENT.match(_prefix(one.value))):
+                arguments.pop(0)
+                self.environment = {**self.environment, match[1]: _after(one.value, match.end())}
+            elif operands:
+                operands -= 1
+                arguments.pop(0)
+            else:
+                return
+
+    def _option(self, text: str, arguments: list[Field]) -> None:
+        option, equals, names = text.partition("=")
+        keep = self.grammar.keep
+        if option in self.grammar.script and not equals:
+            self.script = arguments.pop(0) if arguments else None
+        elif keep and (option in keep or re.fullmatch(r"-[A-Za-z]*E[A-Za-z]*", text)):
+            kept = {key: self.whole[key] for key in names.split(",") if key in self.whole}
+            self.environment = {**self.environment, **kept} if equals else self.whole
+        elif self.name == "env":
+            self.environment = _env_option(text, arguments, self.environment)
+        elif text in self.grammar.values and arguments:
+            arguments.pop(0)
 
 
-def _env_option(text: str, arguments: list[Field], given: _Environment) -> _Environment:
+def _env_option(text: str, arguments: list[Field], given: Mapping[str, Value]) -> Mapping[str, Value]:
     if text in ("-i", "-", "--ignore-environment"):
         return {}
     if text in ("-u", "--unset") and arguments:
@@ -130,73 +125,66 @@ def _env_option(text: str, arguments: list[Field], given: _Environment) -> _Envi
     return given
 
 
-def _environment_of(grammar: Wrapper, environment: _Environment) -> _Environment:
-    if grammar.environment == "reset":
-        return {key: value for key, value in environment.items() if key in _RESET_KEEPS}
-    return environment
-
-
 def _after(value: Value, offset: int) -> Value:
     return Value.any_of(
         normal((text[0][offset:], *text[1:])) if text and isinstance(text[0], str) else text for text in value.texts
     )
 
 
-def _run_joined(machine: Machine, arguments: list[Field], state: State, at: Command, environment: _Environment) -> None:
-    text = join_list(machine, state, tuple(arguments), star=False)
-    program = Field(text, "one", arguments[0].start, arguments[-1].end)
-    shells.run_program(machine, "sh", program, (), state, at, environment, set(), named=True)
+def _run_joined(machine: Machine, arguments: list[Field], call: Invocation) -> None:
+    """A shell runs all *arguments* as one text."""
+    text = join_list(call.state, tuple(arguments), star=False)
+    start = ShellStart(dialect="sh", span=(arguments[0].start, arguments[-1].end))
+    shells.run_program(machine, text, call, start)
 
 
 # --- xargs, parallel, find
 
-_XARGS_VALUES = frozenset("-n -P -d -a -E -s -L --max-args --max-procs --delimiter --arg-file --max-lines".split())  # noqa: SIM905
+_XARGS_VALUES = frozenset(
+    {"-n", "-P", "-d", "-a", "-E", "-s", "-L", "--max-args", "--max-procs", "--delimiter", "--max-lines"}
+)
 
 
 def _words_of(content: Value, at: Command) -> tuple[Field, ...]:
     """The words of an input, as arguments whose place is the command."""
     if content == EMPTY:
         return ()
-    if content.constants is not None and len(content.texts) == 1:
-        return tuple(Field(Value.literal(word), "one", at.start, at.end) for word in (content.constant or "").split())
+    text = content.constant
+    if text is not None:
+        return tuple(Field(Value.literal(word), "one", at.start, at.end) for word in text.split())
     return (Field(content.opaque(), "list", at.start, at.end),)
 
 
-def xargs(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
+def xargs(machine: Machine, call: Invocation) -> None:
     """Runs the command with words of standard input as further arguments."""
-    arguments = list(fields[1:])
+    arguments = list(call.fields[1:])
     replaced: str | None = None
     content: Value | None = None
     while arguments and (text := _text(arguments[0])).startswith("-"):
         arguments.pop(0)
         if text in ("-a", "--arg-file") and arguments:
-            from_file = read_file_of(machine, arguments.pop(0).value, state, environment)
-            content = from_file
-        elif text in ("-I", "--replace") and arguments:
-            replaced = _text(arguments.pop(0)) if text == "-I" else "{}"
-        elif text.startswith(("-I", "-i")):
-            replaced = text[2:] or "{}"
+            content = read_file(machine, call.state, arguments.pop(0).value, call.environment)
+        elif text == "-I" and arguments:
+            replaced = _text(arguments.pop(0))
+        elif text.startswith(("-I", "-i", "--replace")):
+            replaced = text.removeprefix("--replace").removeprefix("=").removeprefix("-I").removeprefix("-i") or "{}"
         elif text in _XARGS_VALUES and arguments:
             arguments.pop(0)
     if content is None:
-        content = read_channel(state, state.descriptors.get(0, NULL))
+        content = read_channel(call.state, call.state.descriptors.get(0, NULL))
     if not arguments:
-        arguments = [Field(Value.literal("/bin/echo"), "one", at.start, at.end)]
+        arguments = [Field(Value.literal("/bin/echo"), "one", *call.span)]
     if replaced is None:
-        machine.start((*arguments, *_words_of(content, at)), state, at, environment)
+        machine.start(call.running((*arguments, *_words_of(content, call.at))))
         return
-    lines = content if content.constants is None else _first_lines(content)
-    machine.start(tuple(_with(one, replaced, lines, at) for one in arguments), state, at, environment)
+    lines = _lines(content)
+    if lines is not None:
+        mark = replaced
+        machine.start(call.running(_with(one, mark, lines, call.at) for one in arguments))
 
 
-def read_file_of(machine: Machine, path: Value, state: State, environment: _Environment) -> Value:
-    """The content of a file that an option names."""
-    from runner_e2e.lint.shell.filesystem import read_file
-
-    return read_file(machine, state, path, environment)
-
-
-def _first_lines(content: Value) -> Value:
+def _lines(content: Value) -> Value | None:
+    """Any line of *content*; None when it has none."""
     found: list[Value] = []
     for text in content.texts:
         rest = text
@@ -204,7 +192,9 @@ def _first_lines(content: Value) -> Value:
             line, following = split_line(rest)
             found.append(Value((line or (),)))
             rest = following or ()
-    return join(found) if found else EMPTY
+        if rest:
+            found.append(Value((rest,)).opaque())
+    return join(found) if found else None
 
 
 def _with(field: Field, mark: str, value: Value, at: Command) -> Field:
@@ -228,35 +218,37 @@ def _with(field: Field, mark: str, value: Value, at: Command) -> Field:
 
 
 _PARALLEL_VALUES = frozenset(
-    ["-j", "--jobs", "-a", "--arg-file", "--colsep", "-C", "--delay", "--timeout", "--retries", "-n", "-N", "-S", "--joblog"]
+    {"-j", "--jobs", "-a", "--arg-file", "--colsep", "-C", "--delay", "--timeout", "--retries", "-n", "-N", "-S"}
 )
 
 
-def parallel(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
+def parallel(machine: Machine, call: Invocation) -> None:
     """GNU parallel: a shell runs the command for each input."""
-    arguments = list(fields[1:])
+    arguments = list(call.fields[1:])
     while arguments and (text := _text(arguments[0])).startswith("-"):
         arguments.pop(0)
         if text in _PARALLEL_VALUES and arguments:
             arguments.pop(0)
     split_at = next((i for i, one in enumerate(arguments) if _text(one) in (":::", ":::+", "::::")), len(arguments))
     command, inputs = arguments[:split_at], [one for one in arguments[split_at:] if not _text(one).startswith("::")]
-    source = join(one.value for one in inputs) if inputs else read_channel(state, state.descriptors.get(0, NULL))
+    source = (
+        join(one.value for one in inputs) if inputs else read_channel(call.state, call.state.descriptors.get(0, NULL))
+    )
     if not command:
         return
-    replaced = [_with(one, "{}", source, at) for one in command]
+    replaced = [_with(one, "{}", source, call.at) for one in command]
     if replaced == command:
-        replaced = [*command, Field(source, "split", at.start, at.end)]
+        replaced = [*command, Field(source, "split", call.at.start, call.at.end)]
     if len(command) == 1 and re.search(r"\s", _text(command[0])):
-        _run_joined(machine, replaced, state, at, environment)
+        _run_joined(machine, replaced, call)
         return
-    machine.start(tuple(replaced), state, at, environment)
+    machine.start(call.running(replaced))
 
 
-def find(machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment) -> None:
+def find(machine: Machine, call: Invocation) -> None:
     """``find``: its output and its ``-exec`` get names of files."""
-    arguments = fields[1:]
-    names = tainted_names(state).weakened(Confidence.MEDIUM)
+    arguments = call.fields[1:]
+    names = tainted_names(call.state).weakened(Confidence.MEDIUM)
     found = names | UNKNOWN if names.taints else UNKNOWN
     index = 0
     executes = False
@@ -265,27 +257,25 @@ def find(machine: Machine, fields: tuple[Field, ...], state: State, at: Command,
             end = index + 1
             while end < len(arguments) and _text(arguments[end]) not in (";", "+"):
                 end += 1
-            command = tuple(_with(one, "{}", found, at) for one in arguments[index + 1 : end])
+            command = tuple(_with(one, "{}", found, call.at) for one in arguments[index + 1 : end])
             if command:
                 executes = True
-                inner = state.copy()
-                machine.start(command, inner, at, environment)
-                state.files, state.command_files = inner.files, inner.command_files
+                inner = replace(call, state=call.state.copy()).running(command)
+                machine.start(inner)
+                call.state.files, call.state.command_files = inner.state.files, inner.state.command_files
             index = end
         index += 1
     if not executes:
-        write_channel(machine, state, 1, found, (at.start, at.end))
+        write_channel(machine, call.state, 1, found, call.span)
 
 
 # --- containers
 
 
-def container(
-    machine: Machine, fields: tuple[Field, ...], state: State, at: Command, environment: _Environment
-) -> None:
+def container(machine: Machine, call: Invocation) -> None:
     """``docker run image sh -c '…'``: the shell in the container sees what ``-e`` gives it."""
     given: dict[str, Value] = {}
-    arguments = fields[1:]
+    arguments = call.fields[1:]
     for index, one in enumerate(arguments):
         text = _text(one)
         value = arguments[index + 1].value if index + 1 < len(arguments) else EMPTY
@@ -296,13 +286,12 @@ def container(
         prefix = _prefix(value)
         if match := _ASSIGNMENT.match(prefix):
             given[match[1]] = _after(value, match.end())
-        elif prefix in environment:
-            given[prefix] = environment[prefix]
+        elif prefix in call.environment:
+            given[prefix] = call.environment[prefix]
     for index, one in enumerate(arguments):
         name = _text(one).rsplit("/", 1)[-1]
         if name in shells.NAMES and index + 2 < len(arguments) and exact(arguments[: index + 2]):
-            inner = state.copy()
-            tail = tuple(replace(field, start=field.start or at.start) for field in arguments[index:])
-            shells.run(machine, name, tail, inner, at, given)
+            inner = replace(call, state=call.state.copy())
+            shells.run(machine, inner.running(arguments[index:], given))
             break
-    write_channel(machine, state, 1, UNKNOWN, (at.start, at.end))
+    write_channel(machine, call.state, 1, UNKNOWN, call.span)
