@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -21,13 +22,11 @@ from runner_e2e.cells.model import SelectedId
 from runner_e2e.engine.campaign_plan import RunOptions
 from runner_e2e.engine.cancellation import Cancellation
 from runner_e2e.engine.local import CampaignOutcome, run_campaign
-from runner_e2e.errors import RefusedError, UsageError
+from runner_e2e.errors import DefectError, RefusedError, UsageError
 from runner_e2e.report.campaign import read_campaign
 from runner_e2e.report.results import SCHEMA_FILE, read_result, write_result
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from runner_e2e.engine.campaign_plan import Campaign, PlannedCell
     from runner_e2e.report.results import Result
 
@@ -428,3 +427,33 @@ def test_variables_are_named_as_the_catalog_says(bench: Bench) -> None:
         f'[ -n "$MY_CELL" ] && [ -z "${VARIABLE}" ] && {PASS}', selected_id=SelectedId(variable="MY_CELL")
     )
     assert outcome.exit_code == 0
+
+
+def test_a_defect_starts_no_further_cell_and_is_raised(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    from runner_e2e.engine import attempt
+
+    def fail(*_: object, **__: object) -> None:
+        raise DefectError("the supervisor of a harness failed: a test")
+
+    monkeypatch.setattr(attempt, "run_harness", fail)
+    with pytest.raises(DefectError, match="a test"):
+        bench.run(PASS, cases=("one", "two"))
+    (campaign,) = (bench.root / "output").iterdir()
+    first, second = (records[-1] for records in read_campaign(campaign).results)
+    assert first.failure is not None
+    assert second.failure is not None
+    assert first.failure.message == "the engine ended before the attempt did"
+    assert (second.verdict, second.failure.message) == ("not_run", "a defect stopped the campaign before it started")
+
+
+def test_a_reporter_that_fails_leaves_no_process(bench: Bench) -> None:
+    """As when the reader of our output goes away."""
+
+    def output(_cell: object, line: str) -> None:
+        bench.recorder.told.append(("output", line))
+        raise BrokenPipeError
+
+    bench.recorder.output = output  # type: ignore[method-assign]
+    with pytest.raises(BrokenPipeError):
+        bench.run("echo $$; while :; do sleep 600; done", grace=30.0)
+    assert not Path(f"/proc/{bench.recorder.lines()[0]}").exists()

@@ -6,7 +6,7 @@ import shlex
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -108,34 +108,68 @@ def run_campaign(
     own = Cancellation() if cancellation is None else None
     asked = cancellation or own
     assert asked is not None
-    teller = _OneAtATime(reporter)
-    teller.campaign_started(campaign)
+    work = _Work(campaign, _OneAtATime(reporter), asked)
     try:
-        with ThreadPoolExecutor(max_workers=max(1, min(options.jobs, len(campaign.cells)))) as pool:
-            futures = [pool.submit(_run_cell, campaign, planned, teller, asked) for planned in campaign.cells]
-        results = tuple(future.result() for future in futures)
+        results = work.do(jobs=options.jobs)
         return CampaignOutcome(campaign=campaign, results=results, stopped=asked.number)
     finally:
         if own:
             own.close()
 
 
-def _run_cell(
-    campaign: Campaign, planned: PlannedCell, reporter: Reporter, cancellation: Cancellation
-) -> tuple[Result, ...]:
-    results: list[Result] = []
-    while not results or results[-1].retry.allowed:
-        if cancellation.number is not None:
-            if not results:
-                results.append(
-                    not_run(campaign, planned, f"stopped by {cancellation.number.name} before it started", reporter)
-                )
-                reporter.attempt_ended(planned, results[-1])
-            break
-        reporter.attempt_started(planned, len(results) + 1)
-        results.append(Attempt(campaign, planned, len(results) + 1).run(reporter, cancellation))
-        reporter.attempt_ended(planned, results[-1])
-    return tuple(results)
+class _Work:
+    """The cells of a campaign, done by some threads. What goes wrong in one of them starts no further cell."""
+
+    def __init__(self, campaign: Campaign, reporter: Reporter, cancellation: Cancellation) -> None:
+        self._campaign = campaign
+        self._reporter = reporter
+        self._cancellation = cancellation
+        self._waiting = deque(campaign.cells)
+        self._results: dict[str, tuple[Result, ...]] = {}
+        self._errors: list[BaseException] = []
+
+    def do(self, *, jobs: int) -> tuple[tuple[Result, ...], ...]:
+        """Runs all cells; returns their records in the order of the campaign, or raises the first error of a thread."""
+        self._reporter.campaign_started(self._campaign)
+        threads = [threading.Thread(target=self._work) for _ in range(max(1, min(jobs, len(self._waiting))))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self._errors:
+            raise self._errors[0]
+        return tuple(self._results[planned.cell.id] for planned in self._campaign.cells)
+
+    def _work(self) -> None:
+        while True:
+            try:
+                planned = self._waiting.popleft()
+            except IndexError:
+                return
+            try:
+                self._results[planned.cell.id] = self._run(planned)
+            except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for this one
+                self._errors.append(error)
+
+    def _run(self, planned: PlannedCell) -> tuple[Result, ...]:
+        results: list[Result] = []
+        while not results or results[-1].retry.allowed:
+            if reason := self._stopped():
+                if not results:
+                    results.append(not_run(self._campaign, planned, reason, self._reporter))
+                    self._reporter.attempt_ended(planned, results[-1])
+                break
+            self._reporter.attempt_started(planned, len(results) + 1)
+            attempt = Attempt(self._campaign, planned, len(results) + 1)
+            results.append(attempt.run(self._reporter, self._cancellation))
+            self._reporter.attempt_ended(planned, results[-1])
+        return tuple(results)
+
+    def _stopped(self) -> str:
+        """Why no further attempt may start, or nothing."""
+        if self._cancellation.number is not None:
+            return f"stopped by {self._cancellation.number.name} before it started"
+        return "a defect stopped the campaign before it started" if self._errors else ""
 
 
 def _plan(catalog: Catalog, cells: tuple[Cell, ...], options: RunOptions, reporter: Reporter) -> Campaign:
