@@ -1,6 +1,6 @@
 """How long our programs take to start, beside a bare Python: ``python3 benchmarks/startup.py``.
 
-Rounds are interleaved, so that a busy machine slows all programs alike; each is judged by its fastest start.
+Rounds are interleaved, so that a busy machine slows all programs alike; each is judged by its least processor time.
 ``--assert`` fails when one of them is slower than the aim.
 """
 
@@ -35,17 +35,20 @@ def programs(python: str, temporary: Path) -> dict[str, tuple[list[str], dict[st
     return {
         "python3 -c pass": ([python, "-I", "-c", "pass"], {}),
         "runner-e2e --version": ([str(Path(python).parent / "runner-e2e"), "--version"], {}),
-        "runner-e2e --help": ([str(Path(python).parent / "runner-e2e"), "--help"], {}),
         "scripts/enter.py": (enter, {**step, "RUNNER_E2E_INPUT_COMMAND": "unknown"}),
         "scripts/setup.py": ([python, "-I", str(ROOT / "scripts" / "setup.py")], step),
     }
 
 
-def measure(command: list[str], environment: dict[str, str]) -> float:
-    """One start, in milliseconds."""
+def measure(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """One start: milliseconds on the clock, and milliseconds of processor time."""
     began = time.perf_counter()
-    subprocess.run(command, env={"PATH": os.defpath, **environment}, capture_output=True, check=False)
-    return (time.perf_counter() - began) * 1000
+    with subprocess.Popen(
+        command, env={"PATH": os.defpath, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return (time.perf_counter() - began) * 1000, (used.ru_utime + used.ru_stime) * 1000
 
 
 def main() -> int:
@@ -60,7 +63,7 @@ def main() -> int:
         return 2
     with tempfile.TemporaryDirectory() as directory:
         candidates = programs(options.python, Path(directory))
-        samples: dict[str, list[float]] = {name: [] for name in candidates}
+        samples: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
         for number in range(options.rounds + 1):
             for name, (command, environment) in candidates.items():
                 taken = measure(command, environment)
@@ -69,23 +72,24 @@ def main() -> int:
     return show(samples, strict=options.strict)
 
 
-def show(samples: dict[str, list[float]], *, strict: bool) -> int:
+def show(samples: dict[str, list[tuple[float, float]]], *, strict: bool) -> int:
     """Prints the table; the status."""
-    fastest = {name: min(values) for name, values in samples.items()}
-    name, bare = next(iter(fastest.items()))
+    rounds = len(next(iter(samples.values())))
     version = f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}"
-    print(f"Start-up over {len(samples[name])} interleaved starts of each ({version})\n")
-    print(f"{'':26}{'median':>12}{'fastest':>12}{'ratio':>9}{'more than bare':>19}")
+    print(f"Start-up over {rounds} interleaved starts of each ({version})\n")
+    print(f"{'':24}{'median':>12}{'fastest':>12}{'processor':>12}{'ratio':>9}{'more than bare':>19}")
     slow = []
-    for name, best in fastest.items():
-        more = best - bare
+    bare = min(used for _, used in next(iter(samples.values())))
+    for number, (name, values) in enumerate(samples.items()):
+        clock, used = [value for value, _ in values], min(value for _, value in values)
+        more = used - bare
         slow += [name] if more > AIM_MS else []
-        verdict = f"{more:+.1f} ms {'slow' if more > AIM_MS else 'ok':>5}" if more else ""
-        median = statistics.median(samples[name])
-        print(f"{name:26}{median:9.1f} ms{best:9.1f} ms{best / bare:8.2f}x{verdict:>19}")
+        verdict = f"{more:+.1f} ms {'slow' if more > AIM_MS else 'ok':>5}" if number else ""
+        times = f"{statistics.median(clock):9.1f} ms{min(clock):9.1f} ms{used:9.1f} ms"
+        print(f"{name:24}{times}{used / bare:8.2f}x{verdict:>19}")
     missed = f"; missed by {', '.join(slow)}" if slow else ""
-    print(f"\nThe aim is within {AIM_MS:.0f} ms of a bare Python{missed}. Judged is the fastest start of each:")
-    print("what is above it is the machine's load and not the program's.")
+    print(f"\nThe aim is within {AIM_MS:.0f} ms of a bare Python{missed}. Judged is the least processor time, which is")
+    print("the program's own; what the clock shows above it is the machine's load.")
     return 1 if slow and strict else 0
 
 
