@@ -391,6 +391,7 @@ _FIXES = (
     ("did not find expected '-' indicator", "align the line with its neighbours"),
     ("unexpected end of stream", "close the quote"),
     ("expected ',' or", "close the bracket, or separate the items with commas"),
+    ("did not find expected node content", "close the bracket, or take out the stray character"),
     ("undefined alias", "define the anchor (`&name`) before its alias"),
     ("unknown escape character", "use single quotes, or double the backslash"),
 )
@@ -424,7 +425,7 @@ class _Composer:
             why = str(error.context)
             if error.context_mark is not None:
                 why += f" that starts at line {self.source.position(error.context_mark.index)[0]}"
-        fix = next((fix for part, fix in _FIXES if part in problem), "")
+        fix = next((fix for part, fix in _FIXES if part in problem), "check this line and the one before")
         line = self.source.line(self.source.position(offset)[0])
         if "\t" in line[: len(line) - len(line.lstrip())]:
             why, fix = "the line is indented with a tab", "indent with spaces"
