@@ -70,10 +70,10 @@ class Options:
     """How to audit.
 
     ``linger``: seconds to go on watching what outlives the command. ``end_survivors``: kill what is left after that.
-    ``timeout``: seconds after which everything is killed. ``seccomp``: let the kernel stop only at the calls that
-    count (several times faster, and no program gains privileges). ``allow_environ``: programs (path or name) that
-    may hold the value in their environment; None asks nothing of environments. ``own_programs``: paths of programs
-    that belong to whoever audits and count as no exec of the command.
+    ``timeout``: seconds that the command may run before everything is killed. ``seccomp``: let the kernel stop at the
+    calls that count alone (several times faster, but no program gains privileges). ``allow_environ``: programs (path
+    or name) that may hold the value in their environment; None asks nothing of environments. ``own_programs``: paths
+    of programs that belong to whoever audits and count as no exec of the command.
     """
 
     linger: float = 2.0

@@ -107,7 +107,7 @@ class Watch:
         self.options = options
         self.reader = Reader()
         self.begun = time.monotonic()
-        self.deadline = None if options.timeout is None else self.begun + options.timeout
+        self.deadline: float | None = None
         self.linger_end: float | None = None
         self.killing = False
 
@@ -138,6 +138,8 @@ class Watch:
             for record in self.reader.read(line):
                 self.auditor.take(record)
         now = time.monotonic()
+        if self.auditor.started and self.deadline is None and self.options.timeout is not None:
+            self.deadline = now + self.options.timeout
         if self.auditor.root and not self.tracer.root:
             self.tracer.started_root(self.auditor.root)
         if self.auditor.root_end and self.linger_end is None:
