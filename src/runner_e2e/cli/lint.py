@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ import click
 from runner_e2e.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from runner_e2e.lint.linter import Report
 
 __all__ = ["lint"]
@@ -52,14 +55,25 @@ def lint(  # noqa: PLR0917 - click passes them by name
     from runner_e2e.lint.linter import lint as run
     from runner_e2e.lint.render import RENDERERS
 
-    # Trees live for one file, so that the collector of cycles has nothing to do but look at everything again.
-    gc.disable()
-    report = run(paths, current=Path.cwd(), time_limit=time_limit, trace=place is not None)
+    with _no_collection():
+        report = run(paths, current=Path.cwd(), time_limit=time_limit, trace=place is not None)
     if place is not None:
         click.echo(_traced(report, *place))
         return 0
     click.echo(RENDERERS[form](report), nl=False)
     return _exit_code(report, fail_on)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Trees live for one file: the collector of cycles would only look at everything again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _exit_code(report: Report, fail_on: str) -> int:
