@@ -30,7 +30,7 @@ def agent_command(hide: list[Path], expose: list[Path], agent: list[str]) -> lis
     """The command that starts an agent: behind the sandbox, unless the catalog's environment says ``none``."""
     if os.environ.get("EXAMPLE_AGENT_WALL") == "none":
         return agent
-    options = ["--read-only", str(HERE / "agents")]  # it runs from there, also where its own user could not look
+    options = ["--share", str(HERE / "agents")]  # it runs from there, also where its own user could not look
     options += [word for path in hide for word in ("--hide", str(path))]
     options += [word for path in expose for word in ("--expose", str(path))]
     return ["runner-e2e", "sandbox", "exec", *options, "--", *agent]

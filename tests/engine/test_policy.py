@@ -108,3 +108,27 @@ def test_the_policy_shows_the_own_instance_alone(tmp_path: Path) -> None:
     assert document["schema"] == "runner-e2e.sandbox-policy/v1"
     assert str(output) in document["hide"]  # type: ignore[operator]
     assert document["expose"] == [str(output / "campaign" / "cell" / "instance")]
+
+
+def test_a_local_clone_hides_the_store_it_came_from(clone: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    git(tmp_path, "clone", "--quiet", str(clone), str(second))
+    assert git_stores(second) == [second / ".git", clone / ".git"]
+
+
+def test_a_store_that_borrows_objects_hides_where_from(clone: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    git(tmp_path, "clone", "--quiet", "--shared", str(clone), str(second))
+    assert git_stores(second) == [second / ".git", clone / ".git", clone / ".git" / "objects"]
+
+
+def test_a_remote_elsewhere_or_gone_adds_nothing(clone: Path) -> None:
+    git(clone, "remote", "add", "origin", "/no/such/place.git")
+    git(clone, "remote", "add", "other", "https://example.org/x.git")
+    assert git_stores(clone) == [clone / ".git"]
+
+
+def test_clones_on_one_disk_share_files_and_may(clone: Path, tmp_path: Path) -> None:
+    hidden = hidden_set(target=clone, output=tmp_path / "output", hide=())
+    document = policy_document(hidden, instance=tmp_path / "output" / "instance", confidential=())
+    assert document["allow_hard_links_in"] == [str(clone / ".git")]

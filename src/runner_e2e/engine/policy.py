@@ -8,7 +8,9 @@ output, an attempt's agents are shown their own instance alone.
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.errors import UsageError
@@ -16,7 +18,6 @@ from runner_e2e.sandbox.policy import DROPPED_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 __all__ = ["DEFAULT_HIDDEN", "SCHEMA", "HiddenSet", "hidden_set", "policy_document"]
 
@@ -30,10 +31,12 @@ DEFAULT_HIDDEN: Final = ("tests",)
 class HiddenSet:
     """Paths to hide, resolved: ``paths`` exist, those ``if_present`` may come or go before a launch.
 
-    ``absent`` are names of the catalog that the target does not have.
+    ``absent`` are names of the catalog that the target does not have. ``git`` are those of ``paths`` that are Git
+    stores: clones on one disk share the files of their objects.
     """
 
     paths: tuple[Path, ...]
+    git: tuple[Path, ...] = ()
     if_present: tuple[Path, ...] = ()
     absent: tuple[str, ...] = ()
 
@@ -45,7 +48,8 @@ def hidden_set(*, target: Path, output: Path, hide: Iterable[str], runner_files:
     """
     named = tuple(hide)
     root = target.resolve()
-    found: list[Path] = [output.resolve(), *git_stores(root)]
+    git = git_stores(root)
+    found: list[Path] = [output.resolve(), *git]
     later: list[Path] = []
     absent = []
     for name in named or DEFAULT_HIDDEN:
@@ -62,18 +66,41 @@ def hidden_set(*, target: Path, output: Path, hide: Iterable[str], runner_files:
         if named:
             absent.append(name)
     later += [path.resolve() for path in runner_files]
-    return HiddenSet(paths=tuple(dict.fromkeys(found)), if_present=tuple(dict.fromkeys(later)), absent=tuple(absent))
+    return HiddenSet(
+        paths=tuple(dict.fromkeys(found)),
+        git=tuple(git),
+        if_present=tuple(dict.fromkeys(later)),
+        absent=tuple(absent),
+    )
 
 
 def git_stores(root: Path) -> list[Path]:
-    """The Git stores that serve *root*: of a clone, a worktree (with its common store) or a submodule."""
+    """The Git stores that serve *root*: of a clone, a worktree (with its common store) or a submodule.
+
+    With them the stores on this machine that they were cloned from: those hold the same objects.
+    """
     for directory in (root, *root.parents):
         entry = directory / ".git"
         if entry.is_dir():
-            return [entry.resolve()]
+            return [entry.resolve(), *_local_origins(entry.resolve())]
         if entry.is_file():
             return [entry.resolve(), *_linked_stores(entry)]
     return []
+
+
+def _local_origins(store: Path) -> list[Path]:
+    """The stores that *store* was cloned from by a path or borrows objects from (gitrepository-layout(5))."""
+    found = []
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for url in re.findall(
+            r"^\s*url\s*=\s*\"?(?:file://)?(/[^\"\n]*)", (store / "config").read_text(), re.MULTILINE
+        ):
+            origin = Path(url.rstrip())
+            found += [place for place in (origin / ".git", origin) if (place / "objects").is_dir()][:1]
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        borrowed = (store / "objects" / "info" / "alternates").read_text().splitlines()
+        found += [place for line in borrowed if line and (place := store / "objects" / line).is_dir()]
+    return [place.resolve() for place in found]
 
 
 def _linked_stores(entry: Path) -> list[Path]:
@@ -100,5 +127,6 @@ def policy_document(hidden: HiddenSet, *, instance: Path, confidential: Iterable
         "hide": [str(path) for path in hidden.paths],
         "hide_if_present": [str(path) for path in hidden.if_present],
         "expose": [str(instance)],
+        "allow_hard_links_in": [str(path) for path in hidden.git],
         "environment": {"drop": [*DROPPED_VARIABLES, *dict.fromkeys(confidential)]},
     }

@@ -143,12 +143,17 @@ def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], us
         problems += _inside_hidden(found)
         problems += _aliased(found)
     links = HardLinks(outside=(), unseen=()) if problems else count_hard_links(found.hidden, found.base)
-    if links.outside and not policy.allow_hard_links:
-        problems.append(_linked(links.outside))
+    tolerated = [os.path.realpath(path) for path in policy.allow_hard_links_in]
+    refused = [path for path in links.outside if not any(same_or_beneath(path, place) for place in tolerated)]
+    if refused and not policy.allow_hard_links:
+        problems.append(_linked(refused))
     if problems:
         raise _refused(problems)
     limits = [f"hard links into {path} were not all looked for: it holds too many files" for path in links.unseen]
-    limits += [f"{path} has another name outside the hidden paths (hard link)" for path in links.outside[:10]]
+    limits += [f"{path} has another name outside the hidden paths (hard link)" for path in refused[:10]]
+    for place in tolerated:
+        if count := sum(same_or_beneath(path, place) for path in links.outside):
+            limits.append(f"{count} files in {place} have other names outside the hidden paths (hard links)")
     return found.replace(limits=tuple(limits))
 
 

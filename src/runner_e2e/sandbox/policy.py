@@ -81,7 +81,8 @@ class Policy(Record):
     ``create`` and ``create_files`` are directories and empty files made before the launch. ``workspace`` are
     directories that the agent writes in under a user of its own, ``read_only`` paths that it must not change,
     ``share`` paths that it reads although its user could not reach them, ``home`` its home directory. ``user`` is the
-    number of the user for the identity ``agent``, or None for the default one.
+    number of the user for the identity ``agent``, or None for the default one. Files of a hidden path that have another
+    name outside are refused, except in ``allow_hard_links_in``, where they are stated as a limit.
     """
 
     hide: tuple[str, ...] = ()
@@ -92,6 +93,7 @@ class Policy(Record):
     workspace: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
     share: tuple[str, ...] = ()
+    allow_hard_links_in: tuple[str, ...] = ()
     home: str = ""
     wall: Wall = "landlock"
     identity: Identity = "agent"
@@ -134,5 +136,15 @@ class Policy(Record):
         }
 
 
-PATH_LISTS = ("hide", "hide_if_present", "expose", "create", "create_files", "workspace", "read_only", "share")
+PATH_LISTS = (
+    "hide",
+    "hide_if_present",
+    "expose",
+    "create",
+    "create_files",
+    "workspace",
+    "read_only",
+    "share",
+    "allow_hard_links_in",
+)
 SWITCHES = ("relay_streams", "allow_hard_links", "hide_deputies")
