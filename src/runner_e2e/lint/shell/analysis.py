@@ -82,7 +82,7 @@ def analyse(
         positional=tuple(Field(value) for value in positional),
         options=frozenset(letter for letter in letters if letter),
         files=dict(files.contents.items()),
-        directory=Value.literal(options.directory),
+        directory=Value.literal(options.directory) if isinstance(options.directory, str) else options.directory,
     )
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, 6_000))

@@ -130,7 +130,11 @@ def _exec(machine: Machine, call: Invocation) -> None:
     arguments, state = call.fields[1:], call.state
     environment = call.environment
     while arguments and (text := arguments[0].value.constant) is not None and text.startswith("-"):
-        arguments = arguments[2:] if text.endswith("a") else arguments[1:]
+        if text.endswith("a") and len(arguments) > 1:
+            # The name given is argument 0 of the program.
+            machine.leak(arguments[1], command="exec", advice="environment", at=call.at)
+            arguments = arguments[1:]
+        arguments = arguments[1:]
         if text == "-c":
             environment = {}
         if text == "--":

@@ -14,12 +14,12 @@ from runner_e2e.lint.shell.filesystem import (
     put_file,
     read_file,
 )
-from runner_e2e.lint.shell.ir import Assignment, Command, Redirection, Simple, Word
+from runner_e2e.lint.shell.ir import Assignment, Command, Part, Redirection, Simple, Word
 from runner_e2e.lint.shell.machine import Invocation, Machine, ShellStart
 from runner_e2e.lint.shell.parameters import assign_element, assign_scalar, name_of_reference
-from runner_e2e.lint.shell.parser import parse
+from runner_e2e.lint.shell.parser import CommandParser, parse
 from runner_e2e.lint.shell.results import TracePoint
-from runner_e2e.lint.shell.source import Source
+from runner_e2e.lint.shell.source import ShellSyntaxError, Source
 from runner_e2e.lint.shell.state import NULL, Channel, Field, Items, State, Variable
 from runner_e2e.lint.shell.tables import advice
 from runner_e2e.lint.shell.tables import builtins as builtin_names
@@ -95,10 +95,34 @@ class Commands(Machine):
         )
 
     def trace_expansion(self, fields: tuple[Field, ...], state: State, command: Command) -> None:
-        """``set -x`` writes the expanded command to the log."""
-        if "x" in state.options and state.descriptors.get(2, NULL).kind == "log":
+        """``set -x`` writes the expanded command to the log, after the expanded ``PS4``."""
+        if "x" not in state.options:
+            return
+        prompt = state.lookup("PS4")
+        if prompt is not None and any("$" in text or "`" in text for text in prompt.plain().constants or ()):
+            self._expand_prompt(prompt.plain(), state, command)
+        if state.descriptors.get(2, NULL).kind == "log":
             value = join(one.value for one in fields)
             self.print(value, start=command.start, end=command.end, target="xtrace")
+
+    def _expand_prompt(self, prompt: Value, state: State, command: Command) -> None:
+        options, state.options = state.options, state.options - {"x"}
+        inner = state.copy()
+        at = self.source.origin.text.find("PS4=")
+        span = (at, len(self.source.origin.text)) if at >= 0 else (command.start, command.end)
+        for text in prompt.constants or ():
+            source = self.source_of((text,), span)
+            parts: list[Part] = []
+            reader = CommandParser(source, bash=self.bash)
+            try:
+                reader.quoted_parts(parts, stop="")
+            except ShellSyntaxError:
+                continue
+            saved, self.source = self.source, source
+            value = expand_value(self, inner, Word(*span, tuple(parts)))
+            self.source = saved
+            self.print(value, start=command.start, end=command.end, target="xtrace")
+        state.options = options
 
     def _without_aliases(self, command: Simple, state: State) -> Simple:
         if not state.aliases or not command.words or (self.bash and "expand_aliases" not in state.options):
@@ -330,7 +354,9 @@ class Commands(Machine):
             if operator == "<<<":
                 value = value + Value.literal("\n")
             value = self.step(value, one.start, one.end, "standard input")
-            state.descriptors[number or 0] = self.stream(value, state)
+            channel = self.stream(value, state)
+            self.input_spans[channel.key] = (one.target.start, one.target.end)
+            state.descriptors[number or 0] = channel
             return
         target = self._target(one.target, state)
         if operator in ("<&", ">&"):
@@ -398,7 +424,7 @@ class Commands(Machine):
     # --- program text
 
     def source_of(self, text: Text, span: tuple[int, int]) -> Source:
-        """A source for program text that stands, or was made, at *span*; known pieces are found in the origin."""
+        """See :meth:`Machine.source_of`: what stands within *span* word for word is placed exactly."""
         source = Source.of_text(text, self.source.origin, *span)
         origin = self.source.origin.text
         starts: list[int] = []
@@ -410,18 +436,11 @@ class Commands(Machine):
                 ends.append(offset)
                 continue
             at = origin.find(piece, offset, span[1])
-            if at < 0 and (at := origin.find(piece, offset if starts else 0)) < 0:
-                # ``echo`` adds a newline that does not stand in the script.
-                shown = piece.rstrip("\n")
-                if not shown or (at := origin.find(shown, offset if starts else 0)) < 0:
-                    return source
-            else:
-                shown = piece
-            offset, added = at + len(shown), len(piece) - len(shown)
-            starts.extend([*range(at, offset), *[offset] * added])
-            ends.extend([*range(at + 1, offset + 1), *[offset] * added])
-        if len(starts) != len(source.text):
-            return source
+            if at < 0:
+                return source
+            offset = at + len(piece)
+            starts.extend(range(at, offset))
+            ends.extend(range(at + 1, offset + 1))
         return Source(source.origin, source.text, source.inserted, starts, ends)
 
     def run_shell(self, program: Value | Source, call: Invocation, start: ShellStart) -> None:

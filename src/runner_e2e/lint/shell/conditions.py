@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from runner_e2e.lint.shell.expansion import expand_pattern, expand_value
 from runner_e2e.lint.shell.ir import Literal, Parameter, Test, Word
 from runner_e2e.lint.shell.parameters import calculate, get_variable
-from runner_e2e.lint.shell.patterns import Pattern, matches
+from runner_e2e.lint.shell.patterns import Pattern, decode, encode, matches
 from runner_e2e.lint.shell.state import Field, Items, State, exact
 from runner_e2e.lint.values import EMPTY, Confidence, Hole, Value
 
@@ -185,27 +185,26 @@ def _regular(machine: Machine, state: State, left: Value, word: Word) -> bool | 
         for part in word.parts
         for piece in [expand_value(machine, state, Word(word.start, word.end, (part,))).constant or "\0"]
     )
-    text = left.constant
-    items = Items((), left.opaque().weakened(Confidence.MEDIUM) | EMPTY)
-    answer: bool | None = None
-    if text is not None and "\0" not in expression:
-        try:
-            match = re.search(re.sub(r"\[\[:(\w+):\]\]", lambda m: _POSIX.get(m[1], m[0]), expression), text)
-        except re.error:
-            match = None
-        else:
-            answer = match is not None
-        if match is not None:
-            groups = (match.group(), *(group or "" for group in match.groups()))
-            items = Items(tuple((str(index), Value.literal(group)) for index, group in enumerate(groups)))
-    elif left.taints:
-        items = Items((("0", left),), left.opaque())
+    expression = re.sub(r"\[:(\w+):\]", lambda name: _POSIX.get(name[1], name[0]), expression)
+    holes: list[Hole] = []
+    encoded = encode(left.texts[0], holes) if len(left.texts) == 1 else ""
+    try:
+        match = re.search(expression, encoded) if "\0" not in expression and len(left.texts) == 1 else None
+    except re.error:
+        match = None
+    items = Items((), left.opaque() | EMPTY)
+    if match is not None:
+        groups = [Value((decode(group or "", holes),)) for group in (match.group(), *match.groups())]
+        weak = Value.of(left.taints).weakened(Confidence.LOW) if left.taints else EMPTY
+        items = Items(
+            tuple((str(index), group | weak if weak != EMPTY else group) for index, group in enumerate(groups))
+        )
     variable = get_variable(machine, state, "BASH_REMATCH")
     state.assign("BASH_REMATCH", replace(variable, items=items, unset=False, value=EMPTY))
-    return answer
+    return match is not None if left.constant is not None and "\0" not in expression else None
 
 
-_POSIX = {"alpha": "[A-Za-z]", "digit": "[0-9]", "alnum": "[A-Za-z0-9]", "space": r"\s"}
+_POSIX = {"alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "space": r"\s", "upper": "A-Z", "lower": "a-z"}
 
 
 # --- what a decision tells

@@ -120,7 +120,8 @@ def _read_one(machine: Machine, state: State, key: Text, environment: Mapping[st
 
 
 def _relative(name: str, machine: Machine) -> str:
-    prefix = machine.options.directory.rstrip("/") + "/"
+    directory = machine.options.directory
+    prefix = directory.rstrip("/") + "/" if isinstance(directory, str) else "/github/workspace/"
     workspace = "/github/workspace/"
     for start in (prefix, workspace):
         if name.startswith(start):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.shell.command_files import split_line
+from runner_e2e.lint.shell.patterns import decode, encode
 from runner_e2e.lint.shell.text_builtins import at_most
-from runner_e2e.lint.values import UNKNOWN, Confidence, Value
+from runner_e2e.lint.values import UNKNOWN, Confidence, Hole, Taint, Text, Value, normal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runner_e2e.lint.shell.state import Field
 
-__all__ = ["PROGRAMMABLE", "filtered"]
+__all__ = ["PROGRAMMABLE", "encoded", "filtered"]
 
 PROGRAMMABLE = frozenset({"sed", "m4", "jq", "yq", "awk", "gawk", "mawk", "nawk", "date", "xmllint", "xmlstarlet"})
 """Filters whose arguments can come out of them: ``sed "s/x/$S/"``."""
@@ -44,12 +46,26 @@ def _head(arguments: list[str], content: Value) -> Value:
     size = _number(arguments, "-c", "--bytes=", "--bytes")
     if size is not None:
         return at_most(content, size)
-    first = content.texts[0] if len(content.texts) == 1 else ()
-    known = first and isinstance(first[0], str) and "\n" in first[0]
     count = _number(arguments, "-n", "--lines=", "-")
-    if known and isinstance(first[0], str) and count is not None and first[0].count("\n") >= count:
-        return Value.literal("".join(first[0].splitlines(keepends=True)[:count]))
-    return content.opaque()
+    count = 10 if count is None else count
+    return Value.any_of(_first_lines(text, count) for text in content.texts)
+
+
+def _first_lines(text: Text, count: int) -> Text:
+    """The first *count* lines; unknown text may be of many lines, a labelled one is of one."""
+    lines: list[str | Hole] = []
+    rest = text
+    for _ in range(count):
+        if not rest:
+            break
+        line, following = split_line(rest)
+        if any(isinstance(piece, Hole) and not piece.taints for piece in line or ()) and line:
+            return Value((text,)).opaque().texts[0] if Value((text,)).taints else (Hole(),)
+        lines.extend(line or ())
+        if following is not None:
+            lines.append("\n")
+        rest = following or ()
+    return normal(lines)
 
 
 def _tail(arguments: list[str], content: Value) -> Value:
@@ -65,14 +81,56 @@ def _bounded(content: Value, size: int) -> Value:
 
 
 def _cut(arguments: list[str], content: Value) -> Value:
-    for index, text in enumerate(arguments):
-        match = re.fullmatch(r"-[cb](.*)|--(?:characters|bytes)=(.*)", text)
-        if match is None:
-            continue
-        spec = match[1] or match[2] or (arguments[index + 1] if index + 1 < len(arguments) else "")
+    options = _valued(arguments, "bcdf")
+    spec = options.get("c") or options.get("b") or _long(arguments, "characters") or _long(arguments, "bytes")
+    if spec:
         size = _positions(spec)
         return _bounded(content, size) if size is not None else content.opaque()
-    return content.opaque()
+    fields = options.get("f") or _long(arguments, "fields")
+    delimiter = options.get("d") or _long(arguments, "delimiter") or "\t"
+    if fields is None:
+        return content.opaque()
+    return _by_lines(content, lambda line: _chosen(line, delimiter, fields))
+
+
+def _valued(arguments: list[str], letters: str) -> dict[str, str]:
+    """Short options with values, joined to the letter or apart."""
+    found: dict[str, str] = {}
+    for index, text in enumerate(arguments):
+        if len(text) > 1 and text[0] == "-" and text[1] in letters:
+            found[text[1]] = text[2:] or (arguments[index + 1] if index + 1 < len(arguments) else "")
+    return found
+
+
+def _long(arguments: list[str], name: str) -> str | None:
+    return next((text.split("=", 1)[1] for text in arguments if text.startswith(f"--{name}=")), None)
+
+
+def _by_lines(content: Value, change: Callable[[str], str | None]) -> Value:
+    """*content* with each line changed; the line has a character for each hole. None: it is not decided."""
+    texts: list[Text] = []
+    for text in content.texts:
+        holes: list[Hole] = []
+        lines = [change(line) for line in encode(text, holes).split("\n")]
+        if any(line is None for line in lines):
+            return content.opaque()
+        texts.append(decode("\n".join(line or "" for line in lines), holes))
+    return Value.any_of(texts)
+
+
+def _chosen(line: str, delimiter: str, spec: str) -> str | None:
+    """The fields of *line* that ``cut -f`` takes."""
+    pieces = line.split(delimiter)
+    if len(pieces) == 1:
+        return line
+    numbers: set[int] = set()
+    for part in spec.split(","):
+        first, dash, last = part.partition("-")
+        if not (first or "1").isdigit() or not (last or "1").isdigit():
+            return None
+        begin = int(first or 1)
+        numbers.update(range(begin, (int(last) if last else len(pieces)) + 1) if dash else [begin])
+    return delimiter.join(piece for number, piece in enumerate(pieces, 1) if number in numbers)
 
 
 def _positions(spec: str) -> int | None:
@@ -99,7 +157,15 @@ def _tr(arguments: list[str], content: Value) -> Value:
         destroys = (not letters) if complement else letters
     else:
         destroys = len(sets) > 1 and (letters != complement) and len(set(sets[1])) <= 2
-    return content.opaque().weakened(Confidence.LOW) if destroys else content.opaque()
+    if destroys:
+        return content.opaque().weakened(Confidence.LOW)
+    if not flags and len(sets) == 2 and len(first) == 1 and len(_tr_char(sets[1])) == 1:
+        return _by_lines(content, lambda line: line.replace(first, _tr_char(sets[1])))
+    return content.opaque()
+
+
+def _tr_char(text: str) -> str:
+    return {"\\n": "\n", "\\t": "\t"}.get(text, text)
 
 
 def _grep(arguments: list[str], content: Value) -> Value:
@@ -110,28 +176,107 @@ def _grep(arguments: list[str], content: Value) -> Value:
     return content.opaque()
 
 
-_MASKED = re.compile(r"s(.)(?P<all>\.|\[\^?[^]]*\]|\.\*|\.\+|\[\^?[^]]*\][*+])\1[^a-z&\\]{0,12}\1g?")
+_SUBSTITUTION = re.compile(
+    r"s([|/,#:;@!])(?P<pattern>(?:\\.|(?!\1).)*)\1(?P<put>(?:\\.|(?!\1).)*)\1(?P<flags>[gI0-9]*)"
+)
 
 
 def _sed(arguments: list[str], content: Value) -> Value:
     scripts = [text for text in arguments if re.match(r"s[^\w\s]", text)]
-    for script in scripts:
-        match = _MASKED.fullmatch(script)
-        if match is None:
-            continue
-        pattern = match["all"]
-        if pattern in (".*", ".+") or (pattern == "." and script.endswith("g")):
+    extended = any(text in ("-E", "-r", "--regexp-extended") for text in arguments)
+    quiet = any(re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*", text) for text in arguments)
+    matches = [_SUBSTITUTION.fullmatch(script) for script in scripts]
+    if not scripts or quiet or any(match is None for match in matches):
+        return content.opaque()
+    for match in matches:
+        assert match is not None
+        content = _substituted(content, match["pattern"], match["put"], match["flags"], extended=extended)
+    return content
+
+
+def _substituted(content: Value, pattern: str, put: str, flags: str, *, extended: bool) -> Value:
+    if "g" in flags and not re.search(r"[&\\]", put):
+        if pattern in (".", ".*", ".+", r"\w", "[[:print:]]"):
             return UNKNOWN
-        if pattern.startswith("[") and not pattern.startswith("[^") and _LETTERS.search(pattern):
+        if re.fullmatch(r"\[[^^].*\][*+]?", pattern) and _LETTERS.search(pattern):
             return content.opaque().weakened(Confidence.LOW)
-    return content.opaque()
+    try:
+        expression = re.compile(_python_expression(pattern, extended=extended))
+        replacement = re.sub(r"(?<!\\)&", r"\\g<0>", put)
+        changed = _by_lines(content, lambda line: expression.sub(replacement, line, count=0 if "g" in flags else 1))
+    except (re.error, IndexError):
+        return content.opaque()
+    lost = content.taints - changed.taints
+    if lost and re.search(r"(?<!\\)[*+?]", pattern) and re.search(r"\.\*|\.\+", pattern) is None:
+        return changed | Value.of(lost).weakened(Confidence.LOW)
+    return changed
+
+
+def _python_expression(pattern: str, *, extended: bool) -> str:
+    """A POSIX regular expression in Python's syntax."""
+    classes = {"alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "space": r"\s", "upper": "A-Z", "lower": "a-z"}
+    pattern = re.sub(r"\[:(\w+):\]", lambda match: classes.get(match[1], match[0]), pattern)
+    if extended:
+        return pattern
+    swapped = {"(": r"\(", ")": r"\)", "{": r"\{", "}": r"\}", "+": r"\+", "?": r"\?", "|": r"\|"}
+    out: list[str] = []
+    index = 0
+    while index < len(pattern):
+        char = pattern[index]
+        if char == "\\" and index + 1 < len(pattern):
+            following = pattern[index + 1]
+            out.append(following if following in swapped else char + following)
+            index += 2
+            continue
+        if char == "[":
+            end = pattern.find("]", index + 2)
+            end = len(pattern) - 1 if end < 0 else end
+            out.append(pattern[index : end + 1])
+            index = end + 1
+            continue
+        out.append(swapped.get(char, char))
+        index += 1
+    return "".join(out)
 
 
 def _awk(arguments: list[str], content: Value) -> Value:
-    program = next((text for text in arguments if "{" in text or not text.startswith("-")), "")
+    program = next((text for text in arguments if "{" in text), "")
     if re.fullmatch(r"\s*(?:END\s*)?\{\s*print\s+(?:NR|NF|length(?:\(\s*(?:\$\d*|\w*)?\s*\))?)\s*;?\s*\}\s*", program):
         return UNKNOWN
-    return content.opaque()
+    field = re.fullmatch(r"\s*\{\s*print\s*\$(\d+|NF)\s*;?\s*\}\s*", program)
+    if field is None:
+        return content.opaque()
+    separator = _valued(arguments, "F").get("F")
+    return _by_lines(content, lambda line: _awk_field(line, separator, field[1]))
+
+
+def _awk_field(line: str, separator: str | None, number: str) -> str | None:
+    if separator is not None and len(separator) > 1:
+        return None
+    pieces = line.split() if separator in (None, " ") else line.split(separator)
+    if number == "0":
+        return line
+    if number == "NF":
+        return pieces[-1] if pieces else ""
+    return pieces[int(number) - 1] if int(number) <= len(pieces) else ""
+
+
+_DECODES = {"-d", "-D", "--decode", "--decompress", "-r", "-revert", "-dc", "-cd"}
+
+
+def encoded(name: str, fields: tuple[Field, ...], content: Value) -> Value:
+    """What an encoder gives: the text in another form, or (``-d``) the text again."""
+    arguments = {one.value.constant for one in fields[1:]}
+    again = any(hole.taints and all(t.confidence == Confidence.LOW for t in hole.taints) for hole in _holes(content))
+    if arguments & _DECODES or name in ("gunzip", "zcat", "uudecode") or (name == "rev" and again):
+        return Value.of(
+            Taint(taint.label, max(taint.confidence, Confidence.MEDIUM), taint.trail) for taint in content.taints
+        )
+    return content.opaque().weakened(Confidence.LOW)
+
+
+def _holes(content: Value) -> list[Hole]:
+    return [piece for piece in content.pieces() if isinstance(piece, Hole)]
 
 
 def _jq(arguments: list[str], content: Value) -> Value:

@@ -162,6 +162,7 @@ class Machine(ABC):
         self.suspects: list[State] = []  # where an error may end the shell, when a trap waits for it
         self.defined: set[str] = set()  # names of functions, wherever they are defined
         self.trap_sites: dict[Value, Command] = {}
+        self.input_spans: dict[FileKey, tuple[int, int]] = {}  # where the text of a here-document stands
         self.declarations: list[Assignment] = []
         self.coprocesses: list[tuple[Command, int, int]] = []
         self.arguments: tuple[Field, ...] = ()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Pattern",
     "contains_glob",
+    "decode",
+    "encode",
     "matches",
     "remove_prefix",
     "remove_suffix",
@@ -164,7 +166,8 @@ def _compiled(expression: str) -> re.Pattern[str] | None:
         return None
 
 
-def _encode(text: Text, holes: list[Hole]) -> str:
+def encode(text: Text, holes: list[Hole]) -> str:
+    """*text* with a character for each hole, which joins *holes*."""
     out: list[str] = []
     for piece in text:
         if isinstance(piece, str):
@@ -175,7 +178,8 @@ def _encode(text: Text, holes: list[Hole]) -> str:
     return "".join(out)
 
 
-def _decode(encoded: str, holes: list[Hole]) -> Text:
+def decode(encoded: str, holes: list[Hole]) -> Text:
+    """The text that :func:`encode` (and changes since) left."""
     if not holes:
         return (encoded,) if encoded else ()
     return normal(
@@ -199,9 +203,9 @@ def _cut(value: Value, pattern: Pattern, *, longest: bool, suffix: bool) -> Valu
     results: list[Value] = []
     for text, compiled in _each(value, pattern):
         holes: list[Hole] = []
-        encoded = _encode(text, holes)
+        encoded = encode(text, holes)
         kept = _kept(encoded, compiled, longest=longest, suffix=suffix)
-        result = Value((_decode(kept, holes),))
+        result = Value((decode(kept, holes),))
         if holes and not longest and len(kept) < len(encoded):
             lost = Value((text,)).taints - result.taints
             if lost:  # a shorter match may have ended inside the hole
@@ -253,9 +257,9 @@ def replace_matches(value: Value, pattern: Pattern, replacement: Value, mode: st
     for text, compiled in _each(value, pattern):
         for put in replacement.texts:
             holes: list[Hole] = []
-            encoded = _encode(text, holes)
-            inserted = _encode(put, holes)
-            results.append(Value((_decode(_substituted(encoded, compiled, inserted, mode, ampersand), holes),)))
+            encoded = encode(text, holes)
+            inserted = encode(put, holes)
+            results.append(Value((decode(_substituted(encoded, compiled, inserted, mode, ampersand), holes),)))
     return join(results) if results else value
 
 
@@ -296,7 +300,7 @@ def text_matches(text: Text, expression: str) -> bool | None:
     if compiled is None:
         return None
     holes: list[Hole] = []
-    encoded = _encode(text, holes)
+    encoded = encode(text, holes)
     found = compiled.fullmatch(encoded) is not None
     if not holes:
         return found

@@ -71,9 +71,12 @@ def _stdin(call: Invocation) -> Value:
 
 def _input(machine: Machine, call: Invocation) -> Value:
     """Standard input and the content of the files that operands name."""
-    contents = [content for one in call.fields[1:] if (content := _file_content(machine, one.value, call))]
-    stdin = _stdin(call)
-    return join([stdin, *contents]) if contents else stdin
+    total: Value | None = None
+    for one in call.fields[1:]:
+        content = _file_content(machine, one.value, call)
+        if content is not None:
+            total = content if total is None else total + content
+    return _stdin(call) if total is None else total
 
 
 def _file_content(machine: Machine, operand: Value, call: Invocation) -> Value | None:
@@ -140,7 +143,7 @@ def _by_table(machine: Machine, call: Invocation) -> None:
     elif kind in ("carry", "encode"):
         content = _input(machine, call)
         if kind == "encode":
-            content = content.opaque().weakened(Confidence.LOW)
+            content = filters.encoded(name, call.fields, content)
         elif content.taints:
             content = filters.filtered(name, call.fields, content)
         else:
@@ -286,10 +289,21 @@ def _interpreted(machine: Machine, call: Invocation) -> None:
     data = EMPTY if inline == "stdin" else stdin
     files = [content for one in call.fields[1:] if (content := _file_content(machine, one.value, call)) is not None]
     outcome = code.judge(text, call.environment, [*(one.value for one in call.fields[1:]), data, *files])
-    if outcome.spawns.taints:
+    known = inline is not None or _written_here(call)
+    if outcome.spawns.taints and known:
         span = next(((one.start, one.end) for one in call.fields[1:] if one.value == text), call.span)
         machine.leak(Field(outcome.spawns, "one", *span), command=name, advice="environment", at=call.at)
     _output(machine, outcome.output, call)
+
+
+def _written_here(call: Invocation) -> bool:
+    """Whether the script that the command runs was written by this program."""
+    return any(
+        key in call.state.files
+        for one in call.fields[1:2]
+        if one.value.constant is not None
+        for key in path_keys(one.value, call.state)
+    )
 
 
 def _script_content(machine: Machine, call: Invocation) -> Value | None:

@@ -31,7 +31,7 @@ class ShellOptions:
     pipefail: bool = False
     deadline: float | None = None
     script_name: str = "/runner/temp/step.sh"
-    directory: str = "/github/workspace"
+    directory: str | Value = "/github/workspace"
     trace: bool = False
     max_steps: int = 20_000
     """Commands that are followed before the rest is given up and reported."""

@@ -39,8 +39,10 @@ def run(machine: Machine, call: Invocation) -> None:
     elif arguments and "s" not in flags:
         _run_operand(machine, arguments[0].value, call, start)
     else:
-        stdin = read_channel(call.state, call.state.descriptors.get(0, NULL))
-        run_program(machine, stdin, call, replace(start, positional=tuple(arguments), span=call.span))
+        channel = call.state.descriptors.get(0, NULL)
+        span = machine.input_spans.get(channel.key, call.span) if channel.kind == "stream" else call.span
+        program = read_channel(call.state, channel)
+        run_program(machine, program, call, replace(start, positional=tuple(arguments), span=span))
 
 
 def _without_name(start: ShellStart) -> ShellStart:
