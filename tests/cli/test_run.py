@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -234,6 +235,28 @@ def test_without_names_there_is_no_new_start(target: Target) -> None:
     assert [line.split(" | ", 1)[1] for line in done.stderr.splitlines() if " | " in line][-2:] == ["run", "--relay"]
 
 
+def test_a_wrapper_that_waits_is_told(target: Target) -> None:
+    """A shell that does not become the command keeps its copy, and only its author can change that."""
+    script = f"{shlex.join([*PROGRAM, 'run', '--local', '--case', 'agents.change-manager'])}; true"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=target.root, env=target.environ, capture_output=True, text=True, check=True
+    )
+    assert "(bash) above this one shows the selected cell on its command line" in done.stderr
+    assert "change-manager" not in done.stdout + done.stderr
+
+
+def test_a_reader_that_leaves_ends_the_run(target: Target) -> None:
+    target.harness(STUBBORN)
+    process = target.start("--local", "--case", "greeting", "--relay", stdout=subprocess.DEVNULL)
+    assert process.stderr is not None
+    harness = int(wait_for(process, " | ").split(" | ")[1])
+    process.stderr.close()
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=30)
+    assert session_processes(harness) == []
+    assert [record.verdict for record in target.records()] == ["failed"]
+
+
 STUBBORN = "trap '' TERM; (setsid sh -c 'trap \"\" TERM; sleep 600' &); echo $$; while :; do sleep 600; done"
 
 
@@ -258,6 +281,7 @@ def session_processes(leader: int) -> list[int]:
     return found
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(
     ("number", "status", "least", "most"), [(signal.SIGINT, 130, 4.5, 7.5), (signal.SIGTERM, 143, 1.0, 2.5)]
 )

@@ -79,10 +79,12 @@ class Attempt:
     def _run_harness(self, reporter: Reporter, cancellation: Cancellation) -> Facts:
         relay = (lambda line: reporter.output(self.planned, line)) if self.campaign.relay else None
         sink = OutputSink(self.private / "harness.log", self.campaign.redactor, relay)
-        ended = run_harness(
-            self._specification(), environ=self.campaign.environ, output=sink.take, cancellation=cancellation
-        )
-        output = sink.close()
+        try:
+            ended = run_harness(
+                self._specification(), environ=self.campaign.environ, output=sink.take, cancellation=cancellation
+            )
+        finally:
+            output = sink.close()
         report = read_report(self.private / "harness-result.json", self.campaign.redactor)
         leaked = [name for name, value in self.secrets.items() if value in sink.found]
         failure = judge(ended, report, timeout=self.planned.cell.timeout, leaked=leaked)

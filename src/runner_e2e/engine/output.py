@@ -74,8 +74,14 @@ class OutputSink:
 
     def close(self) -> Output:
         """Ends log and relay; returns how much came and how much the log does not hold."""
-        self._pass_on(self._stream.flush())
-        self._relay_rest()
+        try:
+            self._pass_on(self._stream.flush())
+            self._relay_rest()
+        finally:
+            self._close_log()
+        return Output(bytes=self._bytes, dropped_bytes=self._dropped)
+
+    def _close_log(self) -> None:
         self._dropped = max(0, self._dropped - self._tail_size)
         if self._tail:
             cut = f"\n[runner-e2e: {self._dropped:,} bytes left out here; the end follows]\n" if self._dropped else ""
@@ -83,7 +89,6 @@ class OutputSink:
         if self._log:
             with contextlib.suppress(OSError):
                 self._log.close()
-        return Output(bytes=self._bytes, dropped_bytes=self._dropped)
 
     def _pass_on(self, data: bytes) -> None:
         if not data:
