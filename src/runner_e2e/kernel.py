@@ -46,6 +46,7 @@ __all__ = [
     "drop_ambient_capabilities",
     "drop_bounding_capability",
     "effective_capabilities",
+    "file_system_magic",
     "forbid_new_privileges",
     "ignore",
     "install_filter",
@@ -137,6 +138,7 @@ SECCOMP_SET_MODE_FILTER: Final = 1
 KEYCTL_JOIN_SESSION_KEYRING: Final = 1
 CAPABILITY_VERSION_3: Final = 0x20080522
 SIGCHLD: Final = 17
+_STATFS_BYTES: Final = 256  # more than `struct statfs` has anywhere; its first word is f_type
 
 # PyDLL keeps the interpreter lock during a call, so that a process made by `clone` comes back holding it.
 _libc = ctypes.PyDLL(None, use_errno=True)
@@ -377,6 +379,13 @@ def set_mount_attributes(
     flags = AT_EMPTY_PATH | (AT_RECURSIVE if recursive else 0)
     arguments = (_long(tree), ctypes.c_char_p(b""), _long(flags), attributes, _long(32))
     _call(SYS_MOUNT_SETATTR, "mount_setattr", *arguments)
+
+
+def file_system_magic(descriptor: int) -> int:
+    """The number that names the type of the file system of an open file (``f_type`` of fstatfs(2))."""
+    buffer = ctypes.create_string_buffer(_STATFS_BYTES)
+    _checked(_libc.fstatfs(ctypes.c_int(descriptor), buffer), "fstatfs")
+    return int(struct.unpack_from("@L", buffer)[0])
 
 
 # --- the memory of this process -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "run": ("runner_e2e.cli.run", "run", "Run one cell, or selected cells on this machine."),
     "cells": ("runner_e2e.cli.cells", "cells", "Look at the cells of a catalog: list, matrix, explain."),
     "sandbox": ("runner_e2e.cli.sandbox", "sandbox", "Run a command with paths hidden from it."),
+    "artifact": ("runner_e2e.cli.artifact", "artifact", "Launch executables whose content is known."),
     "lint": ("runner_e2e.cli.lint", "lint", "Follow confidential values to every command line."),
     "audit": ("runner_e2e.cli.audit", "audit", "Prove from the kernel where a confidential value went."),
 }

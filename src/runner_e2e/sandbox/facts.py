@@ -60,6 +60,7 @@ class Mount(Record):
     point: str
     kind: str
     options: str
+    source: str = ""
 
 
 def beneath(path: str, directory: str) -> bool:
@@ -154,6 +155,7 @@ def parse_mounts(lines: Iterable[str]) -> tuple[Mount, ...]:
                 point=_plain(fields[4]),
                 kind=fields[rest + 1],
                 options=fields[rest + 3] if len(fields) > rest + 3 else "",
+                source=_plain(fields[rest + 2]) if len(fields) > rest + 2 else "",
             )
         )
     return tuple(mounts)
