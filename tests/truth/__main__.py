@@ -83,18 +83,12 @@ def main(arguments: Sequence[str]) -> int:
         command.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="cases at a time")
     options = parser.parse_args(arguments)
     try:
-        cases = [case for path in options.paths for case in find_cases_in(path)]
+        paths = [path for path in options.paths if not path.name.endswith(".truth.json")]
+        cases = [case for path in paths for case in find_cases(path)]
     except CaseError as error:
         print(error, file=sys.stderr)
         return 2
     return for_all(cases, run_one if options.command == "run" else check_one, options.jobs)
-
-
-def find_cases_in(path: Path) -> tuple[Case, ...]:
-    """The cases below a folder, or the one that a file is."""
-    from tests.truth.case import read_case
-
-    return (read_case(path),) if path.is_file() else find_cases(path)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Cases: workflows whose verdict is known because they were run.
 
-A case is a file ``NAME.leak.yml`` or ``NAME.clean.yml``, or a folder ``NAME.leak/`` or ``NAME.clean/`` laid out like a
-repository when the workflow needs actions, other workflows or scripts beside it. The word in the name is what its author
-believed; ``NAME.leak.truth.json`` beside it is what execution showed. The two must agree.
+A case is a file ``NAME.leak.yml`` or ``NAME.clean.yml``, or a folder ``NAME.leak/`` or ``NAME.clean/`` laid out
+like a repository when the workflow needs actions, other workflows or scripts beside it. The word in the name is what
+its author believed; ``NAME.leak.truth.json`` beside it is what execution showed. The two must agree.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import hashlib
 import re
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Verdict = Literal["leak", "clean"]
 WORKFLOW = ".github/workflows/case.yml"
@@ -22,6 +24,10 @@ NAME = re.compile(r"(?P<stem>[a-z0-9][a-z0-9-]*)\.(?P<verdict>leak|clean)(?:\.ym
 
 class CaseError(Exception):
     """A case that cannot be judged: what is wrong with it and what to do."""
+
+
+class IncompleteAuditError(CaseError):
+    """The kernel's record of one run was not whole; another run may be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +70,8 @@ class Case:
 
 
 def find_cases(directory: Path) -> tuple[Case, ...]:
-    """All cases below ``directory``, by name. A stray file is an error: a case with a wrong name would never run."""
-    if not directory.is_dir():
-        raise CaseError(f"{directory}: no such folder; give the folder that holds the cases")
-    if NAME.fullmatch(directory.name):
+    """All cases in a file or folder, by name. A stray file is an error: a case with a wrong name would never run."""
+    if not directory.is_dir() or NAME.fullmatch(directory.name):
         return (read_case(directory),)
     found = []
     for path in sorted(directory.iterdir()):
@@ -82,6 +86,8 @@ def find_cases(directory: Path) -> tuple[Case, ...]:
 
 def read_case(path: Path) -> Case:
     """The case in this file or folder."""
+    if not path.exists():
+        raise CaseError(f"{path}: no such file or folder; give a case or a folder of cases")
     match = NAME.fullmatch(path.name)
     if not match:
         raise CaseError(f"{path}: not a case; name it NAME.leak.yml, NAME.clean.yml, or a folder NAME.leak/")

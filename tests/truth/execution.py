@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.truth.canary import Canary, random_canary
-from tests.truth.case import WORKFLOW, Case, CaseError
+from tests.truth.case import WORKFLOW, Case, CaseError, IncompleteAuditError
 from tests.truth.lines import Notes, place, read_notes
 from tests.truth.trace import Exec, Trace, run_traced
 from tests.truth.verdict import Truth, Witness
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 INPUT = "selected-id"
 TIMEOUT = 60.0
+ATTEMPTS = 3
 # Programs that a case may name without the machine having them, or without wanting what they do: they do nothing.
 STAND_INS = ("tool", "docker", "gh", "curl", "aws")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -68,20 +68,30 @@ def act() -> str:
     return found
 
 
-def execute(case: Case, tools: Instruments, *, recorded: bool, canary: Canary | None = None) -> Truth:
+def execute(case: Case, tools: Instruments, *, recorded: bool) -> Truth:
     """Runs ``case`` with a canary nobody has used; with ``recorded`` the lines are found as well.
 
-    Without it nothing is preloaded: the plain run that shows that the recorder changes no verdict.
+    Without it nothing is preloaded: the plain run that shows that the recorder changes no verdict. A run whose
+    record is not whole is no verdict at all and is made again.
     """
-    canary = canary or random_canary()
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return execute_once(case, tools, random_canary(), recorded=recorded)
+        except IncompleteAuditError:
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
+
+
+def execute_once(case: Case, tools: Instruments, canary: Canary, *, recorded: bool) -> Truth:
+    """One run and what it shows."""
     with tempfile.TemporaryDirectory(prefix="case-") as directory:
         root = Path(directory)
         trace = run_case(case, tools, root, canary, recorded=recorded)
         notes = read_notes((root / "notes").read_bytes())
     if trace.status != 0:
-        raise CaseError(
-            f"{case.path}: the workflow failed with status {trace.status}, so it proves nothing\n{trace.output}"
-        )
+        message = f"the workflow failed with status {trace.status}, so it proves nothing"
+        raise CaseError(f"{case.path}: {message}\n{trace.output}")
     return judge(case, trace, notes, canary, recorded=recorded)
 
 
@@ -113,7 +123,7 @@ def judge(case: Case, trace: Trace, notes: Notes, canary: Canary, *, recorded: b
     leaking = [one for one in trace.execs if any(canary.is_in(word) for word in one.argv)]
     witnesses = {witness(one, trace, notes, case, canary) for one in leaking} if recorded else set()
     encodings = {name for one in trace.execs for word in one.argv for name in canary.encodings_in(word)}
-    environments = {os.path.basename(one.program) for one in trace.execs if one.holds}
+    environments = {Path(one.program).name for one in trace.execs if one.holds}
     return Truth(
         verdict="leak" if leaking else "clean",
         witnesses=tuple(sorted(witnesses)),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import tree_sitter
 import tree_sitter_bash
-
 from tests.truth.case import MARKER, Case, CaseError
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ EXPRESSION = re.compile(r"\$\{\{(?:'[^']*'|[^'])*?\}\}")
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """The recorder's word on one exec: ``source`` is the script's path ('' inside ``-c``), ``line`` is 1-based in it."""
+    """The recorder's word on one exec: ``source`` is the script's path ('' inside ``-c``), ``line`` counts from 1."""
 
     pid: int
     source: str
@@ -98,7 +97,8 @@ def lineage(witness: Exec, execs: Sequence[Exec]) -> Iterator[Exec]:
         now = current
         earlier = [one for one in execs if one.order < now.order and one.pid in {now.pid, now.parent}]
         same = [one for one in earlier if one.pid == now.pid]
-        current = (same or earlier or [None])[-1]
+        candidates = same or earlier
+        current = candidates[-1] if candidates else None
 
 
 def marked(witness: Exec, case: Case) -> Place | None:
@@ -121,22 +121,21 @@ def place_of_note(note: Note, notes: Notes, case: Case) -> Place | None:
     name = note.source.split(WORKSPACE, 1)[1] if WORKSPACE in note.source else ""
     if name in files:
         text = files[name].read_text()
-        found = command_lines(text, note) if note.language == "bash" else (note.line, note.line)
-        return found and Place(file=name, line=found[0], end_line=found[1], found_by=note.language)
+        span = command_lines(text, note) if note.language == "bash" else (note.line, note.line)
+        return Place(file=name, line=span[0], end_line=span[1], found_by=note.language) if span else None
     script = notes.scripts.get(note.source)
     if script is None:
         return None
-    lines_in_script = command_lines(script, note) if note.language == "bash" else (note.line, note.line)
-    if lines_in_script is None:
+    span = command_lines(script, note) if note.language == "bash" else (note.line, note.line)
+    if span is None:
         return None
-    first, last = lines_in_script
     blocks = [found for name, path in files.items() if (found := block_lines(name, path.read_text(), script))]
     if len(blocks) > 1:
         raise CaseError(f"{case.path}: two files hold the script that leaks; make them differ")
     if not blocks:
         return None
     file, lines = blocks[0]
-    return Place(file=file, line=lines[first], end_line=lines[last], found_by=note.language)
+    return Place(file=file, line=lines[span[0]], end_line=lines[span[1]], found_by=note.language)
 
 
 def block_lines(name: str, text: str, script: str) -> tuple[str, dict[int, int]] | None:
@@ -200,8 +199,9 @@ def expand(match: re.Match[str], places: list[int], lead: int) -> dict[int, int]
 def command_lines(script: str, note: Note) -> tuple[int, int] | None:
     """First and last line of the command that bash was at, None when no command there names the program.
 
-    bash counts a command that is continued over lines, or that stands in a substitution, somewhere inside its statement.
-    The statements on its line are looked up in the parsed text and in them the command that names the program.
+    bash counts a command that is continued over lines, or that stands in a substitution, somewhere inside its
+    statement. The statements on its line are looked up in the parsed text, and in them the command that names the
+    program.
     """
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
     root = parser.parse(script.encode()).root_node

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.truth.case import IncompleteAuditError
 
 from runner_e2e.sandbox import exec_audit
 from runner_e2e.sandbox.exec_audit import Canary, Options
-from tests.truth.case import CaseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from runner_e2e.sandbox.exec_audit import Audit
 
@@ -46,7 +47,7 @@ def run_traced(
 ) -> Trace:
     """Runs ``command`` to its end. An audit that is not whole proves nothing and is an error."""
     seen: list[exec_audit.Exec] = []
-    with tempfile.TemporaryFile() as output, open(os.devnull, "rb") as nothing:
+    with tempfile.TemporaryFile() as output, Path(os.devnull).open("rb") as nothing:
         audit = exec_audit.audit(
             list(command),
             canaries=[Canary(name="id", value=secret)],
@@ -60,7 +61,7 @@ def run_traced(
         text = output.read().decode(errors="replace")
     if audit.timed_out or audit.gaps:
         why = f"took longer than {timeout} s" if audit.timed_out else "; ".join(audit.gaps)
-        raise CaseError(f"{command[0]}: {why}\n{text}")
+        raise IncompleteAuditError(f"{command[0]}: {why}\n{text}")
     return Trace(execs=tuple(related(one, audit) for one in seen), status=audit.status, output=text)
 
 

@@ -18,8 +18,9 @@ class Witness:
     """A command line that carried the id.
 
     ``file`` and ``line`` to ``end_line`` (1-based, inclusive) hold the command, as a path in the case's repository;
-    ``argv`` has the id replaced by ``{id}``, its case part by ``{case}``, a piece by ``{piece}``. ``found_by`` says what
-    named the line: bash's own counter, Python's audit event, the command that started an inner shell, or the marker.
+    ``argv`` has the id replaced by ``{id}``, its case part by ``{case}``, a piece by ``{piece}``. ``found_by`` says
+    what named the line: bash's own counter, Python's audit event, the command of a script that started the program
+    which started this one (``outer``), or the author's marker.
     """
 
     file: str
@@ -34,7 +35,8 @@ class Truth:
     """``encodings`` are the reversible forms of the id on command lines; they alone do not make a leak.
 
     ``environments`` are the programs that had the id in their environment, ``script`` says whether the text of a
-    script file held it, ``log`` whether the log did. They tell a clean case that handles the id from one that never saw it.
+    script file held it, ``log`` whether the log did. They tell a clean case that handles the id from one that never
+    saw it.
     """
 
     verdict: Verdict
@@ -58,5 +60,11 @@ def read_truth(case: Case) -> tuple[Truth, str]:
         raise ValueError(f"{case.truth_path}: not {SCHEMA}")
     digest = whole.pop("case")
     witnesses = tuple(Witness(**{**entry, "argv": tuple(entry["argv"])}) for entry in whole.pop("witnesses"))
-    lists = {name: tuple(whole.pop(name)) for name in ("encodings", "environments")}
-    return Truth(witnesses=witnesses, **lists, **whole), digest
+    return Truth(
+        verdict=whole["verdict"],
+        witnesses=witnesses,
+        encodings=tuple(whole["encodings"]),
+        environments=tuple(whole["environments"]),
+        script=whole["script"],
+        log=whole["log"],
+    ), digest
