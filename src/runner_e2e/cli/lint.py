@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,8 +38,15 @@ _CONFIDENCES = ("low", "medium", "high")
 @click.option(
     "--time-limit", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds for one file."
 )
+@click.option("--jobs", type=click.IntRange(min=0), default=0, help="Processes for many files; 0: one a processor.")
 def lint(  # noqa: PLR0917 - click passes them by name
-    paths: tuple[Path, ...], form: str, fail_on: str, explain: str | None, trace: str | None, time_limit: float
+    paths: tuple[Path, ...],
+    form: str,
+    fail_on: str,
+    explain: str | None,
+    trace: str | None,
+    time_limit: float,
+    jobs: int,
 ) -> int:
     """Follow confidential values and secrets through workflows, actions and scripts.
 
@@ -56,7 +64,13 @@ def lint(  # noqa: PLR0917 - click passes them by name
     from runner_e2e.lint.render import RENDERERS
 
     with _no_collection():
-        report = run(paths, current=Path.cwd(), time_limit=time_limit, trace=place is not None)
+        report = run(
+            paths,
+            current=Path.cwd(),
+            time_limit=time_limit,
+            trace=place is not None,
+            processes=jobs or len(os.sched_getaffinity(0)),
+        )
     if place is not None:
         click.echo(_traced(report, *place))
         return 0

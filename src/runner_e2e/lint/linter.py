@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,10 +27,13 @@ if TYPE_CHECKING:
     from runner_e2e.lint.finding import Finding, Rule
     from runner_e2e.lint.shell.results import TracePoint
 
-__all__ = ["TIME_LIMIT", "Report", "default_paths", "lint"]
+__all__ = ["FILES_PER_PROCESS", "TIME_LIMIT", "Report", "default_paths", "lint"]
 
 TIME_LIMIT = 10.0
 """Seconds for one file, with everything it reaches."""
+
+FILES_PER_PROCESS = 32
+"""A process more is started for so many files: below, its start costs more than it saves."""
 
 _SUFFIXES = (".yml", ".yaml")
 _ACTION_NAMES = ("action.yml", "action.yaml")
@@ -79,19 +85,68 @@ def _all_yaml(root: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in sorted(files) if name.endswith(_SUFFIXES))
 
 
-def lint(paths: Sequence[Path], *, current: Path, time_limit: float = TIME_LIMIT, trace: bool = False) -> Report:
+def lint(
+    paths: Sequence[Path],
+    *,
+    current: Path,
+    time_limit: float = TIME_LIMIT,
+    trace: bool = False,
+    processes: int = 1,
+) -> Report:
     """Lints *paths*: files, or folders whose workflows and actions are taken; nothing means the folder *current*.
+
+    Many files are shared among at most *processes* processes, unless there is a *trace* to keep.
 
     Raises :class:`~runner_e2e.errors.UsageError` for a path that does not exist.
     """
-    linter = _Linter(current.resolve(), time_limit, trace=trace)
-    seen: set[Path] = set()
+    files: dict[Path, tuple[Path, bool]] = {}
     for path, explicit in _expanded(paths, current):
-        real = path.resolve()
-        if real not in seen:
-            seen.add(real)
-            linter.check(path, explicit=explicit)
-    return linter.report(len(seen))
+        files.setdefault(path.resolve(), (path, explicit))
+    chosen = list(files.values())
+    count = 1 if trace else min(processes, len(chosen) // FILES_PER_PROCESS)
+    if count < 2:
+        return _lint_files(chosen, current, time_limit, trace=trace)
+    # Forked: the children have everything loaded, and only findings come back.
+    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
+        shares = [chosen[number::count] for number in range(count)]
+        reports = pool.map(partial(_lint_files, current=current, time_limit=time_limit, trace=False), shares)
+        return _merged(tuple(reports))
+
+
+def _lint_files(files: Sequence[tuple[Path, bool]], current: Path, time_limit: float, *, trace: bool) -> Report:
+    linter = _Linter(current.resolve(), time_limit, trace=trace)
+    for path, explicit in files:
+        linter.check(path, explicit=explicit)
+    return linter.report(len(files))
+
+
+def _merged(reports: Sequence[Report]) -> Report:
+    """One report of several: what two of them reached is told once."""
+    found: dict[tuple[object, ...], Finding] = {}
+    for report in reports:
+        for finding in report.findings:
+            _keep(found, finding)
+    problems = dict.fromkeys(problem for report in reports for problem in report.problems)
+    return Report(
+        findings=_in_order(found.values()),
+        problems=tuple(sorted(problems, key=lambda problem: problem.place or Place(path=""))),
+        files=sum(report.files for report in reports),
+        defects=sum(report.defects for report in reports),
+    )
+
+
+def _keep(found: dict[tuple[object, ...], Finding], finding: Finding) -> None:
+    """Adds *finding*; of two that say the same, the surer one stays."""
+    key = (finding.rule, finding.span, finding.labels, finding.message)
+    known = found.get(key)
+    if known is None or known.confidence < finding.confidence:
+        found[key] = finding
+
+
+def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(
+        sorted(findings, key=lambda each: (each.span.path, each.span.line, each.span.column, each.rule, each.message))
+    )
 
 
 class _Linter:
@@ -106,12 +161,9 @@ class _Linter:
         self.defects = 0
 
     def report(self, files: int) -> Report:
-        findings = sorted(
-            self.findings.values(), key=lambda each: (each.span.path, each.span.line, each.span.column, each.rule)
-        )
         return Report(
-            findings=tuple(findings),
-            problems=tuple(self.problems),
+            findings=_in_order(self.findings.values()),
+            problems=tuple(sorted(self.problems, key=lambda problem: problem.place or Place(path=""))),
             files=files,
             defects=self.defects,
             trace=tuple(self.trace),
@@ -144,10 +196,7 @@ class _Linter:
         run = Run(repository, deadline=time.monotonic() + self.time_limit, trace=self.tracing)
         self.analyse(run, document)
         for finding in _findings(run.sightings, RULES):
-            key = (finding.rule, finding.span, finding.labels, finding.message)
-            known = self.findings.get(key)
-            if known is None or known.confidence < finding.confidence:
-                self.findings[key] = finding
+            _keep(self.findings, finding)
         if run.trace is not None:
             self.trace += run.trace
 

@@ -1,0 +1,139 @@
+"""How fast the lint is beside its peers, on the same files, in the same run.
+
+    python benchmarks/lint.py [--files 400] [--repeat 3] [PATH…]
+
+Without PATH the files are made here: workflows of several styles from a fixed list of parts, so that anyone has the
+same set. Peers are run when they are installed: zizmor `--offline`, actionlint without shellcheck and pyflakes, and
+jactionlint. Wall time is the best of the repetitions; every process starts cold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PARTS = Path(__file__).parent / "lint_parts"
+HEADERS = [path.read_text() for path in sorted(PARTS.glob("header-*.yml"))]
+STEPS = [path.read_text() for path in sorted(PARTS.glob("step-*.yml"))]
+MATRIX = "    strategy:\n      matrix:\n        python: ['3.11', '3.12']\n"
+JOB = "  job{number}:\n    runs-on: ubuntu-latest\n{needs}" + MATRIX + "    steps:\n"
+
+
+def make_files(folder: Path, count: int) -> list[Path]:
+    """Writes *count* workflows of 2 to 4 jobs with 4 to 8 steps each."""
+    target = folder / ".github" / "workflows"
+    target.mkdir(parents=True)
+    (folder / ".git").mkdir()
+    paths = []
+    for number in range(count):
+        text = f"name: Workflow {number}\n{HEADERS[number % len(HEADERS)]}permissions:\n  contents: read\njobs:\n"
+        for job in range(2 + number % 3):
+            text += JOB.format(number=job, needs=f"    needs: job{job - 1}\n" if job else "")
+            text += "".join(STEPS[(number * 5 + job * 3 + step) % len(STEPS)] for step in range(4 + number % 5))
+        paths.append(target / f"w{number:04}.yml")
+        paths[-1].write_text(text)
+    return paths
+
+
+def yaml_below(paths: list[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if path.is_file():
+            found.append(path)
+        for folder, _, names in os.walk(path):
+            found += [Path(folder, name) for name in sorted(names) if name.endswith((".yml", ".yaml"))]
+    return found
+
+
+def best(repeat: int, action: Callable[[], object]) -> float:
+    times = []
+    for _ in range(repeat):
+        before = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - before)
+    return min(times)
+
+
+def peers(files: list[Path]) -> dict[str, list[str]]:
+    """Command lines of the tools that are here."""
+    beside = Path(sys.executable).parent
+    names = [str(path) for path in files]
+    commands = {"runner-e2e lint": [sys.executable, "-m", "runner_e2e", "lint", "--format", "json", *names]}
+    for title, program, options in (
+        ("zizmor --offline", "zizmor", ["--offline", "--no-progress", "--format", "json"]),
+        ("actionlint, no shellcheck", "actionlint", ["-shellcheck=", "-pyflakes=", "-no-color"]),
+        ("jactionlint", "jactionlint", []),
+    ):
+        found = shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+        if found:
+            commands[title] = [found, *options, *names]
+    return commands
+
+
+def run(command: list[str]) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    if done.returncode not in {0, 1, 2, 11, 12, 13, 14}:
+        raise SystemExit(f"{command[0]} ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
+
+
+def in_one_process(files: list[Path], repeat: int) -> dict[str, float]:
+    """Seconds of the parts, without the start of Python: reading, then everything."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from runner_e2e.errors import ConfigurationError
+    from runner_e2e.lint.linter import lint
+    from runner_e2e.yaml_positions import compose_file
+
+    def read() -> None:
+        for path in files:
+            try:
+                compose_file(path)
+            except ConfigurationError:
+                continue
+
+    gc.disable()
+    return {
+        "reading and composing YAML": best(repeat, read),
+        "everything": best(repeat, lambda: lint(files, current=files[0].parent, processes=1)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", type=Path)
+    parser.add_argument("--files", type=int, default=400)
+    parser.add_argument("--repeat", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        files = yaml_below(arguments.paths) if arguments.paths else make_files(Path(folder), arguments.files)
+        size = sum(path.stat().st_size for path in files)
+        print(f"{len(files)} files, {size / 1e6:.2f} MB, {os.cpu_count()} processors, best of {arguments.repeat}\n")
+        print("| tool | seconds | files/s | of zizmor |\n|---|---:|---:|---:|")
+        times = {title: best(arguments.repeat, lambda c=command: run(c)) for title, command in peers(files).items()}
+        zizmor = times.get("zizmor --offline")
+        for title, seconds in times.items():
+            share = f"{seconds / zizmor:.2f}" if zizmor else ""
+            print(f"| {title} | {seconds:.2f} | {len(files) / seconds:.0f} | {share} |")
+        print("\nIn one process, one processor, without the start:\n\n| part | seconds | files/s |\n|---|---:|---:|")
+        for part, seconds in in_one_process(files, arguments.repeat).items():
+            print(f"| {part} | {seconds:.2f} | {len(files) / seconds:.0f} |")
+    if importlib.util.find_spec("_ruamel_yaml") is None:
+        print("\nlibyaml is not installed: YAML was read by the Python parser.")
+
+
+if __name__ == "__main__":
+    main()
