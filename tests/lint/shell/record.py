@@ -1,4 +1,4 @@
-"""Executes the snippets that are new or changed and writes ``verdicts.json``: ``python3 -m tests.lint.shell.record``."""
+"""Executes snippets that are new or changed and writes ``verdicts.json``: ``python3 -m tests.lint.shell.record``."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.lint.shell.execution import Snippet, executed_verdict, read_snippets
 
 from runner_e2e.lint.shell import ShellOptions, ShellResult, analyse
 from runner_e2e.lint.values import Confidence, Label, Origin, Script, Step, Taint, Value
-from tests.lint.shell.execution import Snippet, executed_verdict, read_snippets
 
 HERE = Path(__file__).parent
 SNIPPETS = [one for path in sorted((HERE / "snippets").glob("*.txt")) for one in read_snippets(path)]
@@ -41,12 +41,13 @@ def followed(snippet: Snippet) -> ShellResult:
     return analyse(Script(origin=origin, text=snippet.text), environment=environment, options=options)
 
 
-def leaking_lines(snippet: Snippet) -> set[int]:
-    return {
-        snippet.text.count("\n", 0, leak.start) + 1
+def leaking_lines(snippet: Snippet) -> list[range]:
+    """The lines of each leaking argument."""
+    return [
+        range(snippet.text.count("\n", 0, leak.start) + 1, snippet.text.count("\n", 0, leak.end) + 2)
         for leak in followed(snippet).leaks
         if max(taint.confidence for taint in leak.taints) >= Confidence.MEDIUM
-    }
+    ]
 
 
 def test_every_snippet_has_a_verdict_of_execution() -> None:
@@ -58,9 +59,10 @@ def test_every_snippet_has_a_verdict_of_execution() -> None:
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.name)
 def test_agrees_with_execution(snippet: Snippet) -> None:
-    lines = leaking_lines(snippet)
-    assert bool(lines) == VERDICTS[snippet.name]["leaks"]
-    assert lines == snippet.lines
+    found = leaking_lines(snippet)
+    assert bool(found) == VERDICTS[snippet.name]["leaks"]
+    assert all(any(line in lines for lines in found) for line in snippet.lines), (found, snippet.lines)
+    assert all(snippet.lines.intersection(lines) for lines in found), (found, snippet.lines)
 
 
 @pytest.mark.parametrize("snippet", random.Random().sample(SNIPPETS, SAMPLE), ids=lambda _: "sampled")

@@ -56,6 +56,7 @@ def program_text(name: str, fields: tuple[Field, ...], stdin: Value) -> tuple[Va
 def judge(text: Value, environment: Mapping[str, Value], inputs: Iterable[Value]) -> Outcome:
     """What a program with this *text* may do with its *environment* and its *inputs*."""
     shown = " ".join(piece for piece in text.pieces() if isinstance(piece, str))
+    shown = re.sub(r"\blen\(\s*[\w.$]*[\[({.]?['\"]?\w+['\"]?[\])}]?\s*\)", "", shown)
     names = [name for name, value in environment.items() if value.taints and _mentions(shown, name)]
     reads = [environment[name].opaque().weakened(Confidence.MEDIUM) for name in names]
     everything = re.search(r"os\.environ\b(?!\[|\.get)|process\.env\b(?![.\[])|\benv\b(?!\s*[.(\[])|%ENV", shown)

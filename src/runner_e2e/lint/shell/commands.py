@@ -25,7 +25,7 @@ from runner_e2e.lint.shell.tables import advice
 from runner_e2e.lint.shell.tables import builtins as builtin_names
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value, join
 
-__all__ = ["Commands"]
+__all__ = ["Commands", "weakened"]
 
 # What bash has built in and no system has as a program: in a POSIX shell it is not found.
 _NO_PROGRAMS = (builtin_names("bash") - builtin_names("sh")) | {"[[", "]]", "function", "coproc", "select"}
@@ -40,10 +40,15 @@ class Commands(Machine):
         if self.options.trace:
             self._trace(command, state)
         command = self._without_aliases(command, state)
+        if "DEBUG" in state.traps:
+            self._run_debug_trap(state)
         readers, self.readers = self.readers, []
         state.status = 0
         words = command.words
         fields = expand_words(self, state, (word for word in words if word.assignment is None))
+        if state.dead:
+            self.readers = readers
+            return
         if any(word.assignment is not None for word in words):
             fields = self._declared(command, fields)
         if "x" in state.options:
@@ -75,7 +80,11 @@ class Commands(Machine):
 
     def after(self, state: State) -> None:
         """``errexit``: a command that fails for sure ends the shell; one that may fail ends it perhaps."""
-        if state.dead or self.conditions or "e" not in state.options or state.status == 0:
+        if state.dead or self.conditions or state.status == 0:
+            return
+        if "ERR" in state.traps:
+            self._run_error_trap(state)
+        if "e" not in state.options:
             return
         if state.status is None:
             if "EXIT" in state.traps:
@@ -84,6 +93,28 @@ class Commands(Machine):
             return
         self.exits.append(state.copy())
         state.dead = True
+
+    def run_trap(self, trap: Value, state: State) -> None:
+        """Runs the commands of a trap."""
+        at = self.trap_sites.get(trap)
+        if at is not None:
+            self.run_text(trap, state, (at.start, at.end))
+
+    def _run_debug_trap(self, state: State) -> None:
+        trap = state.traps.pop("DEBUG")
+        status, last = state.status, state.last_argument
+        self.run_trap(trap, state)
+        state.traps["DEBUG"] = trap
+        state.status, state.last_argument = status, last
+
+    def _run_error_trap(self, state: State) -> None:
+        """The ERR trap runs when a command has failed; when it only may have, so may the trap."""
+        trap = state.traps.pop("ERR")
+        status, certain = state.status, state.status is not None
+        where = state if certain else weakened(state)
+        self.run_trap(trap, where)
+        state.traps["ERR"] = trap
+        state.status = status
 
     def _trace(self, command: Simple, state: State) -> None:
         variables = {
@@ -485,3 +516,12 @@ def _new_shell(call: Invocation, start: ShellStart) -> State:
         directory=state.directory,
         exported_functions=state.exported_functions,
     )
+
+
+def weakened(state: State) -> State:
+    """*state* with every value as one that is only possible."""
+    weak = state.copy()
+    for frame in weak.frames:
+        for name, variable in frame.items():
+            frame[name] = replace(variable, value=variable.value.weakened(Confidence.LOW))
+    return weak

@@ -330,6 +330,10 @@ def _parameter(machine: Machine, state: State, part: Parameter) -> Value | tuple
     else:
         value, maybe, gone = scalar(machine, state, name)
         presence = _UNSET if gone else (_UNCERTAIN if maybe else _SET)
+        if gone and not operator and "u" in state.options and not state.dead:
+            # ``set -u``: the shell ends here.
+            machine.exits.append(state.copy())
+            state.dead = True
     return _operate(machine, state, part, value, presence) if operator else value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.shell.commands import weakened
 from runner_e2e.lint.shell.conditions import conditional, refine_test, split, test_fields
 from runner_e2e.lint.shell.expansion import expand_pattern, expand_value, expand_words
 from runner_e2e.lint.shell.ir import (
@@ -243,14 +244,8 @@ class Interpreter(Loops):
         for suspect in suspects[-8:]:
             trap = suspect.traps.pop("EXIT", None)
             if trap is not None and trap != EMPTY:
-                self.run_trap(trap, _weakened(suspect))
+                self.run_trap(trap, weakened(suspect))
         self.exits = [*exits, *self.exits]
-
-    def run_trap(self, trap: Value, state: State) -> None:
-        """Runs the commands of a trap."""
-        at = self.trap_sites.get(trap)
-        if at is not None:
-            self.run_text(trap, state, (at.start, at.end))
 
     def _background(self, command: Background, state: State) -> None:
         self.subshell(command.body, state)
@@ -337,16 +332,20 @@ class Interpreter(Loops):
             )
             inner.frames.append({})
             returns: list[State] = []
-            saved = self.source, self.loops, self.returns
+            saved = self.source, self.loops, self.returns, self.site
+            if not function.source.exact and self.source.exact:
+                self.site = self.source, at
             self.source, self.loops, self.returns = function.source, [], returns
             self.calls.append(name)
             try:
                 self.execute(function.body, inner)
             finally:
                 self.calls.pop()
-                self.source, self.loops, self.returns = saved
+                self.source, self.loops, self.returns, self.site = saved
             ended = join_states([inner, *returns])
             if ended is not None:
+                if (trap := ended.traps.get("RETURN")) is not None:
+                    self.run_trap(trap, ended)
                 ended.frames = ended.frames[: len(state.frames)]
                 ended.positional = state.positional
                 ends.append(ended)
@@ -439,14 +438,6 @@ class Interpreter(Loops):
         Redirected: _redirected,
         Simple: Loops.simple,
     }
-
-
-def _weakened(state: State) -> State:
-    weak = state.copy()
-    for frame in weak.frames:
-        for name, variable in frame.items():
-            frame[name] = replace(variable, value=variable.value.weakened(Confidence.LOW))
-    return weak
 
 
 def _file_substitution(body: Sequence) -> Redirection | None:

@@ -162,6 +162,7 @@ class Machine(ABC):
         self.suspects: list[State] = []  # where an error may end the shell, when a trap waits for it
         self.defined: set[str] = set()  # names of functions, wherever they are defined
         self.trap_sites: dict[Value, Command] = {}
+        self.site: tuple[Source, Command] | None = None  # the call of a function whose text was made elsewhere
         self.input_spans: dict[FileKey, tuple[int, int]] = {}  # where the text of a here-document stands
         self.declarations: list[Assignment] = []
         self.coprocesses: list[tuple[Command, int, int]] = []
@@ -197,15 +198,19 @@ class Machine(ABC):
         taints = visible_taints(field.value)
         if not taints:
             return
+        source = self.source
         start, end = (field.start, field.end) if field.end > field.start else (at.start, at.end)
-        text = self.source.origin.text[start:end]
+        if self.site is not None and not source.exact:
+            source, at = self.site
+            start, end = at.start, at.end
+        text = source.origin.text[start:end]
         ended = frozenset(
-            Taint(taint.label, taint.confidence, _extended(taint, self.source, start, end, f"argument of {command}"))
+            Taint(taint.label, taint.confidence, _extended(taint, source, start, end, f"argument of {command}"))
             for taint in taints
         )
         self.found.leak(
             ArgvLeak(
-                origin=self.source.origin,
+                origin=source.origin,
                 start=start,
                 end=end,
                 command_start=at.start,

@@ -43,6 +43,8 @@ class Source:
     inserted: tuple[Value, ...] = ()
     starts: Sequence[int] | None = None
     ends: Sequence[int] | None = None
+    exact: bool = True
+    """Whether the text stands in the origin; else it was made elsewhere and its places are those of its use."""
 
     def start(self, offset: int) -> int:
         """The offset in the origin where the character at *offset* begins."""
@@ -98,7 +100,7 @@ class Source:
         """The program in the text of an ``eval``, ``-c`` or file; every character stands at ``[start, end)``."""
         inserted: list[Value] = []
         spliced = _spliced(Value((text,)), inserted)
-        return Source(origin, spliced, tuple(inserted), [start] * len(spliced), [end] * len(spliced))
+        return Source(origin, spliced, tuple(inserted), [start] * len(spliced), [end] * len(spliced), exact=False)
 
 
 def _spliced(value: Value, inserted: list[Value]) -> str:

@@ -317,6 +317,7 @@ class WordParser:
             self.source.inserted,
             [self.source.start(offset) for offset in offsets],
             [self.source.end(offset + 1) for offset in offsets],
+            exact=self.source.exact,
         )
 
     def _process_substitution(self, direction: str) -> ProcessPart:
