@@ -29,7 +29,8 @@ def one_exec(*lines: str) -> ExecRecord:
 
 def test_an_exec_with_every_kind_of_escape() -> None:
     found = one_exec(
-        r'7     10.5 execve("/bin/a\"b\\c", ["x\n\t\v\f\r", "\377\0013\0", "", "], [\"\") = 0"], ["A=\303\244", "B="]) = 0'
+        r'7     10.5 execve("/bin/a\"b\\c", ["x\n\t\v\f\r", "\377\0013\0", "", "], [\"\") = 0"], '
+        r'["A=\303\244", "B="]) = 0'
     )
     assert found.program == b'/bin/a"b\\c'
     assert found.argv == (b"x\n\t\v\f\r", b"\xff\x013\x00", b"", b'], ["") = 0')

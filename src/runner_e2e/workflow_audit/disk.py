@@ -42,6 +42,7 @@ class Disk:
         self.base = base
         self.since = since
         self.known: dict[Path, tuple[int, int, int]] = {}
+        self.told: dict[Path, tuple[int, int, int]] = {}
         self.cut_short = False
 
     def changed(self) -> list[FoundFile]:
@@ -55,10 +56,13 @@ class Disk:
             # Written to in this very tick of the clock: it may change again without showing another time.
             if time.time_ns() - status.st_mtime_ns > TICK:
                 self.known[path] = key
-            named = self.finder.find(path.name)
-            found += [FoundFile(path=path, occurrence=occurrence, in_name=True) for occurrence in named[:1]]
+            named = self.finder.find(path.name)[:1]
+            here = [FoundFile(path=path, occurrence=occurrence, in_name=True) for occurrence in named]
             if occurrence := self._first(path, status, overlap):
-                found.append(FoundFile(path=path, occurrence=occurrence))
+                here.append(FoundFile(path=path, occurrence=occurrence))
+            if here and self.told.get(path) != key:
+                self.told[path] = key
+                found += here
         return found
 
     def _first(self, path: Path, status: os.stat_result, overlap: int) -> Occurrence | None:

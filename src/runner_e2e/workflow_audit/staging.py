@@ -161,7 +161,7 @@ def gather(workflow: WorkflowFile, root: Path, given: Mapping[str, Path]) -> tup
             if path.suffix in {".yml", ".yaml"} and path.is_file():
                 found = read_workflow(path, name=uses.text)
             else:
-                found = read_action(path)
+                found = read_action(path, name=uses.text)
         elif uses.repository:
             remote.append(uses)
             if directory := given.get(uses.repository):

@@ -95,12 +95,12 @@ def read_workflow(path: Path, *, name: str | None = None) -> WorkflowFile:
     )
 
 
-def read_action(directory: Path) -> WorkflowFile | None:
-    """What the action in *directory* uses; None when there is no ``action.yml``."""
-    for name in ("action.yml", "action.yaml"):
-        path = directory / name
+def read_action(directory: Path, *, name: str | None = None) -> WorkflowFile | None:
+    """What the action in *directory* (*name* in messages) uses; None when there is no ``action.yml``."""
+    for file in ("action.yml", "action.yaml"):
+        path = directory / file
         if path.is_file():
-            root = compose_file(path)
+            root = compose_file(path, name=f"{name}/{file}" if name else None)
             runs = root.get("runs") if isinstance(root, Mapping) else None
             if not isinstance(runs, Mapping):
                 return WorkflowFile(path=path)
