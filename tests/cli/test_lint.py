@@ -108,7 +108,7 @@ def test_trace_shows_the_variables_before_a_line(call: Callable[..., tuple[int, 
     code, out, _ = call("--trace", ".github/workflows/w.yml:14")
     assert code == 0
     assert 'before `tool "$case"`' in out
-    assert "\n  ID = {inputs.selected-id}\n" in out
+    assert "\n  ID = ….….….{inputs.selected-id}\n" in out
     assert "\n  case = {inputs.selected-id}\n" in out
     before = call("--trace", ".github/workflows/w.yml:13")[1]
     assert "  case = " not in before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression_data import (
@@ -22,7 +23,7 @@ from runner_e2e.lint.expression_data import (
 from runner_e2e.lint.values import UNKNOWN, Hole, Label, Taint, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from runner_e2e.lint.settings import Names
     from runner_e2e.lint.workflow import Input, Workflow
@@ -34,6 +35,7 @@ __all__ = [
     "RUNNER_TEMP",
     "STRATEGY",
     "WORKSPACE",
+    "Contexts",
     "confidential",
     "github_context",
     "inputs_context",
@@ -70,6 +72,26 @@ _UNKNOWN_VARIABLES = (
     *("HOME", "LANG", "PATH", "RUNNER_ARCH", "RUNNER_NAME", "RUNNER_OS", "RUNNER_TOOL_CACHE", "USER"),
 )
 
+
+class Contexts(Mapping[str, Data]):
+    """Contexts by name, some of which are made only when an expression uses them."""
+
+    def __init__(self, ready: Mapping[str, Data], later: Mapping[str, Callable[[], Data]]) -> None:
+        self._ready = dict(ready)
+        self._later = later
+
+    def __getitem__(self, name: str) -> Data:
+        if name not in self._ready:
+            self._ready[name] = self._later[name]()
+        return self._ready[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys((*self._ready, *self._later))
+
+    def __len__(self) -> int:
+        return len(self._ready.keys() | self._later.keys())
+
+
 _TEXT = Textual(UNKNOWN)
 OUTCOMES = Choice(tuple(Known(word) for word in ("success", "failure", "cancelled", "skipped")))
 """What ``result``, ``outcome`` and ``conclusion`` may be."""
@@ -77,10 +99,19 @@ OUTCOMES = Choice(tuple(Known(word) for word in ("success", "failure", "cancelle
 STRATEGY = Dictionary.of({"fail-fast": BOOLEAN, "job-index": NUMBER, "job-total": NUMBER, "max-parallel": NUMBER})
 
 
+# Names that hold a whole id; another confidential name may hold the case part alone.
+_CELL_ID = re.compile(r"(?:^|\.)(?:(?:\w+_)?selected[-_])?id$", re.IGNORECASE)
+
+
 def confidential(name: str) -> Value:
     """The text of a confidential value; two readings of it are known to be the same text."""
     taint = Taint(Label(kind="confidential", name=name))
-    return Value(((Hole(frozenset((taint,)), symbol=name),),))
+    hole = Hole(frozenset((taint,)), symbol=name)
+    if not _CELL_ID.search(name):
+        return Value(((hole,),))
+    # SUITE.PROFILE.ENVIRONMENT.CASE: the first three are public names, the case part is not.
+    public = (Hole(symbol=f"{name}: {part}") for part in ("suite", "profile", "environment"))
+    return Value(((*(piece for part in public for piece in (part, ".")), hole),))
 
 
 def secret(name: str) -> Value:

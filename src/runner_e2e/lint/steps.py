@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from runner_e2e.lint.contexts import OUTCOMES, WORKSPACE, confidential
+from runner_e2e.lint.contexts import OUTCOMES, WORKSPACE, Contexts, confidential
 from runner_e2e.lint.expression_data import NULL, Choice, Data, Dictionary, Textual, as_value, of_value
 from runner_e2e.lint.shell import ShellOptions, analyse
 from runner_e2e.lint.sighting import Sighting, Surface
@@ -82,7 +82,7 @@ class Visible:
 
 def environment_data(variables: Mapping[str, Value]) -> Data:
     """``env`` for these variables."""
-    return Dictionary.of({name: of_value(value) for name, value in variables.items()})
+    return Dictionary.of({name: of_value(value) for name, value in variables.items()}, others=Textual(UNKNOWN))
 
 
 def step_data(outputs: Mapping[str, Data], *, others: Data = NULL) -> Dictionary:
@@ -147,16 +147,19 @@ class StepRunner:
 
     def _visible(self, step: Step) -> Visible:
         environment = {**self.state.environment, **self.scope.inherited}
-        contexts = {
-            **self.scope.contexts,
-            "env": environment_data(environment),
-            "steps": Dictionary.of(self.scope.outputs),
-        }
-        own = read_environment(self.run, self.reader, step.env, contexts)
+        contexts = self._contexts(environment)
+        own = read_environment(self.run, self.reader, step.env, contexts) if step.env is not None else {}
         if own:
             environment.update(own)
-            contexts["env"] = environment_data(environment)
+            contexts = self._contexts(environment)
         return Visible(environment=environment, contexts=contexts)
+
+    def _contexts(self, environment: Mapping[str, Value]) -> Contexts:
+        later: dict[str, Callable[[], Data]] = {
+            "env": lambda: environment_data(environment),
+            "steps": lambda: Dictionary.of(self.scope.outputs),
+        }
+        return Contexts(self.scope.contexts, later)
 
     def _may_not_have_run(self, environment: dict[str, Value], files: Files) -> None:
         state = self.state
@@ -198,7 +201,7 @@ class StepRunner:
             directory=directory,
             trace=run.trace is not None,
         )
-        files = run.repository.seen_from(state.files, directory)
+        files = run.repository.seen_from(state.files, directory.constant or WORKSPACE)
         result = analyse(script, environment=environment, positional=arguments, files=files, options=options)
         run.take(result)
         return self._after(result)
@@ -215,7 +218,8 @@ class StepRunner:
             state.path = path + Value.literal(":") + state.path
         outputs = {name: of_value(value) for name, value in result.outputs.items() if name != "*"}
         rest = result.outputs.get("*")
-        others = NULL if rest is None else of_value(rest.weakened(Confidence.MEDIUM) | EMPTY)
+        # A program that is not followed may write an output as well: an absent one is not known to be empty.
+        others = Textual(UNKNOWN) if rest is None else Textual(rest.weakened(Confidence.MEDIUM) | UNKNOWN)
         return step_data(outputs, others=others)
 
     def _setting(self, step: Step, name: str) -> Scalar | None:
@@ -241,16 +245,16 @@ class StepRunner:
         )
         return shell, tuple(Value((word,)) for word in words)
 
-    def _directory(self, step: Step, visible: Visible) -> str:
+    def _directory(self, step: Step, visible: Visible) -> Value:
         node = self._setting(step, "working-directory")
         if node is None:
-            return WORKSPACE
+            return Value.literal(WORKSPACE)
         value = self.reader.value(node, visible.contexts, "into the working directory")
         if self.state.in_container:  # `docker exec --workdir`
             self._whole(node, value, subject="docker exec", advice="runner")
         if value.constant is None:
-            return f"{WORKSPACE}/unknown"
-        return posixpath.normpath(posixpath.join(WORKSPACE, value.constant))
+            return Value.literal(f"{WORKSPACE}/") + value
+        return Value.literal(posixpath.normpath(posixpath.join(WORKSPACE, value.constant)))
 
     def _whole(self, node: Scalar, value: Value, *, subject: str, advice: str) -> None:
         """Reports a scalar that becomes part of a command line as a whole."""

@@ -309,9 +309,12 @@ class Value:
 
     def __str__(self) -> str:
         def shown(text: Text) -> str:
-            return "".join(
-                piece if isinstance(piece, str) else "{" + ",".join(sorted(t.label.name for t in piece.taints)) + "}"
+            names = (
+                piece if isinstance(piece, str) else sorted(taint.label.name for taint in piece.taints)
                 for piece in text
+            )
+            return "".join(
+                name if isinstance(name, str) else f"{{{','.join(name)}}}" if name else "…" for name in names
             )
 
         return " | ".join(shown(text) or "''" for text in self.texts)

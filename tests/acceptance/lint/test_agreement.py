@@ -19,12 +19,33 @@ from runner_e2e.lint.linter import lint
 from runner_e2e.lint.values import Confidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 CASES = [case for case in find_cases(Path(__file__).parent / "cases") if case.truth_path.exists()]
 
-LANGUAGES = "a program in another language than shell"
-NOT_FOLLOWED: dict[str, str] = {}
+LANGUAGE = "the program is written in another language than shell"
+NOT_FOLLOWED = dict.fromkeys(
+    (
+        "action/node.leak",
+        "env/event-path-python.leak",
+        "language/node.leak",
+        "language/perl-backticks.leak",
+        "language/perl.leak",
+        "language/python-exec.leak",
+        "language/python-expression.leak",
+        "language/python-format.leak",
+        "language/python-multiline-call.leak",
+        "language/python-run.leak",
+        "language/python-system.leak",
+        "script/python-file.leak",
+        "script/python-input.leak",
+        "script/python-shell.leak",
+    ),
+    LANGUAGE,
+) | {
+    "runner/if-failure.clean": "the outcome of a step is not known: it may have failed",
+    "shell/exported-function.leak": "a function that another shell inherits is reported where it is exported",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +89,7 @@ def compare(truth: Truth, found: set[tuple[str, int]]) -> Outcome:
         for path, at in sorted(found)
         if not any(file == path and line <= at <= end for file, line, end in places)
     ]
-    return Outcome(
-        leak=truth.verdict == "leak", found=bool(found), missed=tuple(missed), unfounded=tuple(unfounded)
-    )
+    return Outcome(leak=truth.verdict == "leak", found=bool(found), missed=tuple(missed), unfounded=tuple(unfounded))
 
 
 def parameters() -> Iterator[object]:
@@ -80,14 +99,14 @@ def parameters() -> Iterator[object]:
         yield pytest.param(case, id=case.name, marks=marks)
 
 
-@pytest.mark.parametrize("case", parameters())
+@pytest.mark.parametrize("case", list(parameters()))
 def test_the_lint_agrees_with_execution(case: Case, tmp_path: Path) -> None:
     result = outcome(case, tmp_path)
     assert result.missed == ()
     assert result.unfounded == ()
 
 
-def test_precision_and_recall(tmp_path: Path, record_property: pytest.RecordProperty) -> None:
+def test_precision_and_recall(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     """Over the cases in scope, verdict by verdict."""
     results = []
     for number, case in enumerate(CASES):
