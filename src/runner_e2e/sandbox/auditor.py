@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.errors import CommandNotExecutableError, CommandNotFoundError, LaunchError
 from runner_e2e.sandbox.audit_model import ArgvLeak, Audit, Exec, HeldVariable, Where
-from runner_e2e.sandbox.canary import Canary, Finder
+from runner_e2e.sandbox.canary import BORDER, Canary, Finder
 from runner_e2e.sandbox.process_tree import Process, ProcessTree
 from runner_e2e.sandbox.programs import NOTHING, Program, Programs
 from runner_e2e.sandbox.strace_text import ChildRecord, EndRecord, ExecRecord, Record, environment_entries
@@ -24,8 +24,6 @@ __all__ = ["Auditor", "text_of"]
 # Details kept of leaks and of environments; their numbers are always exact, and every exec carries its own.
 WITNESSES = 1000
 WORDS_LENGTH = 160
-# Between arguments that are searched together: no canary holds it.
-FIELDS = b"\0"
 
 
 @dataclass(kw_only=True)
@@ -205,7 +203,7 @@ class Auditor:
         return text if len(text) <= WORDS_LENGTH else text[: WORDS_LENGTH - 1] + "…"
 
     def _leaks_of(self, record: ExecRecord, program: Program, finder: Finder) -> tuple[ArgvLeak, ...]:
-        if not finder.may_hold(FIELDS.join((record.program, *record.argv, *program.interpreter))):
+        if not finder.may_hold(BORDER.join((record.program, *record.argv, *program.interpreter))):
             return ()
         found: list[ArgvLeak] = []
         texts: list[tuple[Where, int, bytes]] = [("program", 0, record.program)]
@@ -222,9 +220,8 @@ class Auditor:
         if not finder.may_hold(record.environ):
             return ()
         found: list[HeldVariable] = []
-        for entry in environment_entries(record):
-            if finder.may_hold(entry):
-                found += held_variables(entry, finder)
+        for entry in finder.which_may_hold(environment_entries(record)):
+            found += held_variables(entry, finder)
         return tuple(found)
 
     def _take_end(self, record: EndRecord) -> None:

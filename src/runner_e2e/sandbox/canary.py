@@ -17,13 +17,15 @@ from urllib.parse import quote
 from runner_e2e.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["MASK", "PIECE_LENGTH", "Canary", "Finder", "Kind", "Occurrence"]
 
 MASK = "***"
 PIECE_LENGTH = 8
 SHORTEST = 4
+# Stands in no argument, variable or canary.
+BORDER = b"\0"
 
 Kind = Literal["value", "piece", "encoded"]
 
@@ -132,6 +134,20 @@ class Finder:
             return bool(self.canaries)
         lowered = raw.lower()
         return any(gram in lowered for gram in self._grams)
+
+    def which_may_hold(self, texts: Sequence[bytes]) -> list[bytes]:
+        """Those of *texts* for which :meth:`may_hold` is true, found by one look through all of them."""
+        if not self._plain:
+            return list(texts) if self.canaries else []
+        joined = BORDER.join(texts).lower()
+        hits: set[int] = set()
+        for gram in self._grams:
+            at = joined.find(gram)
+            while at >= 0:
+                hits.add(joined.count(BORDER, 0, at))
+                at = joined.find(BORDER, at)
+                at = joined.find(gram, at) if at >= 0 else -1
+        return [texts[index] for index in sorted(hits)]
 
     def find(self, text: str) -> tuple[Occurrence, ...]:
         """All occurrences in *text*, in order; overlapping pieces of one canary are one occurrence."""

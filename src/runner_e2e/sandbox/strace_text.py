@@ -19,18 +19,19 @@ __all__ = ["ChildRecord", "EndRecord", "ExecRecord", "Reader", "Record", "Unread
 STRING = rb'"(?:[^"\\]++|\\.)*+"'
 ELEMENT = rb"(?:" + STRING + rb"(?:\.\.\.)?|0x[0-9a-f]++|NULL)"
 LIST = rb"\[(?:" + ELEMENT + rb"|, |\.\.\.(?: /\* [^*]*\*/)?)*+\]"
-POINTER = rb"NULL|0x[0-9a-f]++"
+POINTER = rb"NULL|0x[0-9a-f]++(?: /\* \d+ vars? \*/)?+"
 # `3</usr/bin/true>`; strace escapes `<` and `>` inside the path.
 DESCRIPTOR = rb"-?\d+|AT_FDCWD"
 
-EXEC = re.compile(
+HEAD = (
     rb"execve(?:at)?\((?:(?P<descriptor>(?:" + DESCRIPTOR + rb")(?:<(?P<at>[^>]*+)>)?), )?"
     rb"(?P<program>" + STRING + rb"(?:\.\.\.)?|" + POINTER + rb"), "
-    rb"(?P<argv>" + LIST + rb"|" + POINTER + rb"), "
-    rb"(?P<environ>" + LIST + rb"|" + POINTER + rb")"
-    rb"(?:, [A-Z0-9_|x]++)?(?P<rest>.*+)\Z",
-    re.DOTALL,
+    rb"(?P<argv>" + LIST + rb"|" + POINTER + rb")"
 )
+TAIL = rb"(?:, [A-Z0-9_|x]++)?(?P<rest>(?:\) += | <unfinished \.\.\.>| <pid changed to ).*+)\Z"
+EXEC = re.compile(HEAD + rb", (?P<environ>" + LIST + rb"|" + POINTER + rb")" + TAIL, re.DOTALL)
+EXEC_HEAD = re.compile(HEAD + rb"\Z", re.DOTALL)
+EXEC_TAIL = re.compile(TAIL, re.DOTALL)
 TOKEN = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(\.\.\.)?|(0x[0-9a-f]++|NULL|\.\.\.)')
 RESUMED = re.compile(rb"<\.\.\. (\w+) resumed>(.*)\Z", re.DOTALL)
 CALL = re.compile(rb"(clone3?|v?fork)\((.*)\Z", re.DOTALL)
@@ -153,17 +154,17 @@ class Reader:
             yield UnreadableRecord(time=time, pid=pid, line=line)
 
     def _begin_exec(self, pid: int, time: float, text: bytes) -> Iterator[Record]:
-        found = EXEC.match(text)
-        if not found:
+        parts = split_exec(text)
+        if not parts:
             yield UnreadableRecord(time=time, pid=pid, line=text)
             return
+        found, environ, rest = parts
         program, program_whole = elements(b"[" + found["program"] + b"]")
         argv, argv_whole = elements(found["argv"])
         name = program[0] if program else b""
         if found["at"] is not None and not name.startswith(b"/"):
             at = unescape(found["at"])
             name = at + b"/" + name if name else at
-        environ = found["environ"]
         # A null environment is an empty one: Linux takes it so.
         environ_whole = environ == b"NULL" or (environ.startswith(b"[") and not has_gap(environ))
         half = HalfExec(
@@ -173,7 +174,6 @@ class Reader:
             environ=b"" if environ == b"NULL" else environ,
             whole=program_whole and (argv_whole or found["argv"] == b"NULL") and environ_whole,
         )
-        rest = found["rest"]
         if changed := PID_CHANGED.match(rest):
             # A thread that is not the first of its process called exec, and took the first one's number: it succeeded.
             yield finished(half, pid=int(changed[1]), error="")
@@ -219,6 +219,22 @@ class Reader:
             return
         status = int(found[1]) if found[1] else None
         yield EndRecord(time=time, pid=pid, status=status, signal=(found[2] or b"").decode())
+
+
+def split_exec(text: bytes) -> tuple[re.Match[bytes], bytes, bytes] | None:
+    """Program and arguments, the environment as written, and what follows.
+
+    The environment is most of the line. Where both lists hold strings, ``"], ["`` stands between them and nowhere
+    else (a quote inside a string has a backslash before it), so the environment need not be read to be found.
+    """
+    border, last = text.find(b'"], ["'), text.rfind(b'"]')
+    if 0 < border < last:
+        head = EXEC_HEAD.match(text[: border + 2])
+        tail = EXEC_TAIL.match(text, last + 2)
+        if head and tail:
+            return head, text[border + 4 : last + 2], tail["rest"]
+    found = EXEC.match(text)
+    return (found, found["environ"], found["rest"]) if found else None
 
 
 def has_gap(environ: bytes) -> bool:
