@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
+import secrets
+import shlex
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tests.truth.case import Case, CaseError, find_cases
 from tests.truth.execution import Instruments, execute, instruments
+from tests.truth.fuzz import fuzz, keep
 from tests.truth.verdict import Truth, read_truth, write_truth
 
 if TYPE_CHECKING:
@@ -71,6 +75,24 @@ def for_all(cases: Sequence[Case], work: Callable[[Case, Instruments], str | Non
     return 1 if messages else 0
 
 
+def search(options: argparse.Namespace) -> int:
+    """Looks for scripts of which a predictor believes the wrong thing; 1 when there is one."""
+    module, _, function = options.against.partition(":")
+    predict = getattr(importlib.import_module(module), function)
+    first = secrets.randbelow(1 << 32) if options.seed is None else options.seed
+    with instruments() as tools:
+        surprises = fuzz(predict, tools, minutes=options.minutes, number=first)
+    for surprise in surprises:
+        print(f"--- believed {surprise.believed}, execution shows {surprise.execution.verdict}")
+        print(surprise.script)
+        for argv in surprise.execution.leaks:
+            print(f"  {shlex.join(argv)}")
+        if options.keep:
+            print(f"  kept as {keep(surprise, options.keep)}")
+    print(f"{len(surprises)} surprises in {options.minutes:g} minutes from seed {first}")
+    return 1 if surprises else 0
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -81,7 +103,16 @@ def main(arguments: Sequence[str]) -> int:
         command = commands.add_parser(name, help=text)
         command.add_argument("paths", nargs="*", type=Path, default=[CASES], help=f"folders or cases (default {CASES})")
         command.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="cases at a time")
+    command = commands.add_parser("fuzz", help="compare a predictor with the execution of random scripts")
+    command.add_argument("--minutes", type=float, default=1.0, help="how long (default 1)")
+    command.add_argument("--seed", type=int, default=None, help="first seed (default: by chance)")
+    command.add_argument(
+        "--against", default="tests.truth.fuzz:linted_verdict", help="MODULE:FUNCTION, script to verdict"
+    )
+    command.add_argument("--keep", type=Path, help="folder in which surprises become cases")
     options = parser.parse_args(arguments)
+    if options.command == "fuzz":
+        return search(options)
     try:
         paths = [path for path in options.paths if not path.name.endswith(".truth.json")]
         cases = [case for path in paths for case in find_cases(path)]

@@ -115,7 +115,7 @@ def run_case(case: Case, tools: Instruments, root: Path, canary: Canary, *, reco
         }
     command = [act(), "workflow_dispatch", "-W", str(repository / WORKFLOW), "-C", str(repository), "-e", str(event)]
     command += ["-P", "ubuntu-latest=-self-hosted", "--no-cache-server", "--pull=false"]
-    return run_traced(command, directory=root, environ=environ, secret=canary.case, timeout=TIMEOUT)
+    return run_traced(command, directory=root, environ=environ, secrets=[canary.case], timeout=TIMEOUT)
 
 
 def judge(case: Case, trace: Trace, notes: Notes, canary: Canary, *, recorded: bool) -> Truth:

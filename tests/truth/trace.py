@@ -43,14 +43,14 @@ class Trace:
 
 
 def run_traced(
-    command: Sequence[str], *, directory: Path, environ: Mapping[str, str], secret: str, timeout: float
+    command: Sequence[str], *, directory: Path, environ: Mapping[str, str], secrets: Sequence[str], timeout: float
 ) -> Trace:
     """Runs ``command`` to its end. An audit that is not whole proves nothing and is an error."""
     seen: list[exec_audit.Exec] = []
     with tempfile.TemporaryFile() as output, Path(os.devnull).open("rb") as nothing:
         audit = exec_audit.audit(
             list(command),
-            canaries=[Canary(name="id", value=secret)],
+            canaries=[Canary(name=f"id-{number}", value=secret) for number, secret in enumerate(secrets)],
             options=Options(linger=5.0, end_survivors=True, timeout=timeout),
             environ={name.encode(): value.encode() for name, value in environ.items()},
             directory=directory,

@@ -44,7 +44,6 @@ NOT_FOLLOWED = dict.fromkeys(
     LANGUAGE,
 ) | {
     "runner/if-failure.clean": "the outcome of a step is not known: it may have failed",
-    "shell/exported-function.leak": "a function that another shell inherits is reported where it is exported",
 }
 
 

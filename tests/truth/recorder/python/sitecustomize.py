@@ -5,7 +5,7 @@ Only what the interpreter has loaded already is used, since this runs in every p
 
 import os
 import sys
-import types
+import types  # noqa: TC003 - typing would be the heavier import
 
 RECORD = os.environ.get("TRUTH_RECORD", "")
 LIBRARY = os.__file__.removesuffix("os.py")

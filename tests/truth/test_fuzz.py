@@ -1,0 +1,68 @@
+"""Random scripts: the grammar, the execution of one, and the search for a wrong belief."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from tests.truth.__main__ import main
+from tests.truth.case import read_case
+from tests.truth.execution import Instruments, execute, instruments
+from tests.truth.fuzz import execute_scripts, executed_verdict, find_surprise, keep
+from tests.truth.grammar import scripts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.truth.case import Verdict
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[Instruments]:
+    with instruments() as made:
+        yield made
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(script=scripts())
+def test_every_script_is_valid(script: str) -> None:
+    checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_scripts_of_one_batch_do_not_see_one_another(tools: Instruments) -> None:
+    texts = ['tool "$ID"', 'echo "$ID"', 'tool "${a:-none}"', "exit 3", 'cat one.txt\ntool "${ID##*.}"']
+    executions = execute_scripts(texts, tools)
+    assert [one.verdict for one in executions] == ["leak", "clean", "clean", "clean", "leak"]
+    assert [one.status for one in executions] == [0, 0, 0, 3, 0]
+    assert executions[0].leaks == (("tool", "{id}"),)
+    assert executions[4].leaks == (("tool", "{case}"),)
+
+
+def test_one_script(tools: Instruments) -> None:
+    assert executed_verdict('X=$ID /bin/echo "$X"', tools) == "clean"
+    assert executed_verdict(': "$ID"\n/bin/echo "$_"', tools) == "leak"
+
+
+def believes_in_quotes(script: str) -> Verdict:
+    """A predictor with a hole: it does not know $_ and thinks that all the rest is a leak when it names ID."""
+    return "leak" if "ID" in script else "clean"
+
+
+def test_a_wrong_belief_is_found_made_small_and_kept(tmp_path: Path, tools: Instruments) -> None:
+    surprise = find_surprise(believes_in_quotes, tools, number=1, known=frozenset())
+    assert surprise is not None
+    assert surprise.believed != surprise.execution.verdict
+    assert len(surprise.script.splitlines()) <= 2, surprise.script
+    other = find_surprise(believes_in_quotes, tools, number=1, known=frozenset({surprise.name}))
+    assert other is None or other.name != surprise.name
+    path = keep(surprise, tmp_path)
+    assert execute(read_case(path), tools, recorded=False).verdict == surprise.execution.verdict
+
+
+def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fuzz", "--minutes", "0", "--seed", "5"]) == 0
+    assert "0 surprises in 0 minutes from seed 5" in capsys.readouterr().out
