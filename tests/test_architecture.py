@@ -6,8 +6,12 @@ import ast
 import sys
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "runner_e2e"
@@ -20,6 +24,7 @@ FLOORS = {
     "selected_id": 1,
     "redact": 1,
     "gha": 1,
+    "yaml_alignment": 1,
     "yaml_positions": 1,
     "bootstrap": 1,
     "sandbox": 2,
@@ -103,12 +108,7 @@ def imports(path: Path) -> list[tuple[str, int]]:
 MODULES = {module_name(path): path for path in FILES}
 
 
-def identifier(path: Path) -> str:
-    return str(path.relative_to(SOURCE))
-
-
-@pytest.mark.parametrize("path", FILES, ids=identifier)
-def test_imports_go_down(path: Path) -> None:
+def imports_go_down(path: Path) -> None:
     own = FLOORS[unit(path)]
     for module, line in imports(path):
         if module.split(".")[0] != PACKAGE:
@@ -137,8 +137,7 @@ def test_no_import_circle() -> None:
         visit(name, ())
 
 
-@pytest.mark.parametrize("path", FILES, ids=identifier)
-def test_third_party_imports_are_allowed_here(path: Path) -> None:
+def third_party_imports_are_allowed_here(path: Path) -> None:
     relative = str(path.relative_to(SOURCE))
     allowed = THIRD_PARTY.get(relative, THIRD_PARTY.get(unit(path), set()))
     if unit(path) in STANDARD_LIBRARY_ONLY:
@@ -152,16 +151,16 @@ def test_third_party_imports_are_allowed_here(path: Path) -> None:
         assert top in allowed, f"{path}:{line}: {top} may not be imported here"
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if unit(path) in STANDARD_LIBRARY_ONLY], ids=identifier)
-def test_walls_import_only_one_another(path: Path) -> None:
+def walls_import_only_one_another(path: Path) -> None:
+    if unit(path) not in STANDARD_LIBRARY_ONLY:
+        return
     for module, line in imports(path):
         if module.split(".")[0] == PACKAGE and module != PACKAGE:
             other = unit(MODULES[module])
             assert other in STANDARD_LIBRARY_ONLY, f"{path}:{line}: {module} is not of the walls"
 
 
-@pytest.mark.parametrize("path", FILES, ids=identifier)
-def test_only_the_edge_prints_or_exits(path: Path) -> None:
+def only_the_edge_prints_or_exits(path: Path) -> None:
     if unit(path) in PRINTERS:
         return
     for node in ast.walk(tree(path)):
@@ -172,8 +171,7 @@ def test_only_the_edge_prints_or_exits(path: Path) -> None:
             assert "SystemExit" not in ast.unparse(node.exc), f"{path}:{node.lineno}: SystemExit"
 
 
-@pytest.mark.parametrize("path", FILES, ids=identifier)
-def test_only_gha_reads_the_variables_of_the_runner(path: Path) -> None:
+def only_gha_reads_the_variables_of_the_runner(path: Path) -> None:
     if path.name == "gha.py":
         return
     for node in ast.walk(tree(path)):
@@ -187,17 +185,39 @@ def test_only_gha_reads_the_variables_of_the_runner(path: Path) -> None:
         assert not text.strip("'\"").startswith(CI_VARIABLES), f"{path}:{node.lineno}: reads {text}"  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if unit(path) == "lint"], ids=identifier)
-def test_lint_knows_nothing_of_dispatch_or_sandbox(path: Path) -> None:
+def lint_knows_nothing_of_dispatch_or_sandbox(path: Path) -> None:
+    if unit(path) != "lint":
+        return
     for module, line in imports(path):
         assert not module.startswith((f"{PACKAGE}.dispatch", f"{PACKAGE}.sandbox")), f"{path}:{line}: {module}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=identifier)
-def test_files_stay_small_enough_to_hold_in_the_head(path: Path) -> None:
+def files_stay_small_enough_to_hold_in_the_head(path: Path) -> None:
     lines = len(path.read_text().splitlines())
     assert lines <= 600, f"{path} has {lines} lines"
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             assert length <= 70, f"{path}:{node.lineno}: {node.name} has {length} lines"
+
+
+RULES = (
+    imports_go_down,
+    third_party_imports_are_allowed_here,
+    walls_import_only_one_another,
+    only_the_edge_prints_or_exits,
+    only_gha_reads_the_variables_of_the_runner,
+    lint_knows_nothing_of_dispatch_or_sandbox,
+    files_stay_small_enough_to_hold_in_the_head,
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_file_keeps(rule: Callable[[Path], None]) -> None:
+    broken = []
+    for path in FILES:
+        try:
+            rule(path)
+        except AssertionError as error:
+            broken.append(str(error).splitlines()[0])
+    assert not broken, "\n".join(broken)

@@ -14,11 +14,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from runner_e2e.errors import ConfigurationError, Place, Problem
+from runner_e2e.yaml_alignment import aligned
 
 try:
-    import _ruamel_yaml as libyaml  # type: ignore[import-not-found]
+    from ruamel.yaml import cyaml
 except ImportError:  # the extra `oldlibyaml` is not installed: slower, same result
-    libyaml = None
+    cyaml = None  # type: ignore[assignment]
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
@@ -54,7 +55,7 @@ __all__ = [
     "resolved",
 ]
 
-LIBYAML_PARSER: Any = getattr(libyaml, "CParser", None)
+LIBYAML_PARSER: Any = getattr(cyaml, "CParser", None)
 """libyaml's parser, or None where only the Python parser is there."""
 
 MAX_BYTES = 16 << 20
@@ -170,7 +171,7 @@ class Scalar(Node):
     def offset(self, index: int) -> int:
         """Offset in the source of character *index* of the value (``len(value)``: just after its last character)."""
         if self._segments is None:
-            from_value = _aligned(self)
+            from_value = aligned(self.source.text, self.start, self.end, style=self.style, value=self.value)
             self._segments = ([pair[0] for pair in from_value], [pair[1] for pair in from_value])
         values, offsets = self._segments
         segment = bisect.bisect_right(values, index) - 1
@@ -547,99 +548,3 @@ class _Composer:
 
     def fail(self, event: Any, what: str, *, fix: str) -> NoReturn:
         raise ConfigurationError(what, fix=fix, place=self.source.place(event.start_mark.index))
-
-
-# --- From a position in a value to a position in the file.
-
-_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|\r\n|[\s\S])")
-
-
-def _aligned(node: Scalar) -> list[tuple[int, int]]:
-    """Pairs (index in the value, offset in the source), ascending: between two, both count alike."""
-    raw = node.source.text[node.start : node.end]
-    if node.style in {"|", ">"}:
-        return _aligned_block(node, raw)
-    quote = 1 if node.style else 0
-    body = raw[quote : len(raw) - quote]
-    start = node.start + quote
-    if body == node.value:
-        return [(0, start)]
-    return _aligned_flow(node, body, start)
-
-
-def _lines(text: str, start: int) -> Iterator[tuple[int, str]]:
-    """Offset and text, without its break, of every line."""
-    position = 0
-    for found in _LINE_BREAK.finditer(text):
-        yield start + position, text[position : found.start()]
-        position = found.end()
-    yield start + position, text[position:]
-
-
-def _aligned_block(node: Scalar, raw: str) -> list[tuple[int, int]]:
-    value = node.value
-    lines = list(_lines(raw, node.start))[1:]  # the first line is the header
-    first = next((text for _, text in lines if text.strip(" ")), "")
-    # With an explicit indentation indicator the value itself starts with spaces.
-    lead = value.lstrip("\n")
-    indent = len(first) - len(first.lstrip(" ")) - (len(lead) - len(lead.lstrip(" ")))
-    pairs: list[tuple[int, int]] = []
-    index = 0
-    for offset, text in lines:
-        content = text[indent:]
-        if node.style == ">":
-            if not content:
-                continue
-            while value[index : index + 1] in ("\n", " ") and not value.startswith(content, index):
-                index += 1
-        pairs.append((index, offset + min(indent, len(text))))
-        index += len(content) + (1 if node.style == "|" else 0)
-    if not pairs:
-        return [(0, node.end)]
-    if pairs[0][0] > 0:
-        pairs.insert(0, (0, pairs[0][1]))
-    return pairs
-
-
-def _aligned_flow(node: Scalar, body: str, start: int) -> list[tuple[int, int]]:
-    """Quoted and plain scalars with escapes or several lines."""
-    pairs: list[tuple[int, int]] = [(0, start)]
-    index = 0
-    lines = list(_lines(body, start))
-    joined = False  # the last line ended in an escaped line break
-    for number, (offset, text) in enumerate(lines):
-        lead = len(text) - len(text.lstrip(" \t")) if number else 0
-        last = number == len(lines) - 1
-        content = text[lead:] if last else text[lead:].rstrip(" \t")
-        if number and not content and not last:
-            continue
-        if number and not joined:
-            # One space or the line breaks that were kept stand between two lines.
-            if node.value[index : index + 1] == " ":
-                index += 1
-            else:
-                while node.value[index : index + 1] == "\n":
-                    index += 1
-        pairs.append((index, offset + lead))
-        index, joined = _aligned_line(node.style, content, offset + lead, index, pairs)
-    return pairs
-
-
-def _aligned_line(style: str, content: str, offset: int, index: int, pairs: list[tuple[int, int]]) -> tuple[int, bool]:
-    """Adds the escapes of one line; returns the index after it and whether its line break is escaped."""
-    position = 0
-    if style == "'":
-        while (found := content.find("''", position)) >= 0:
-            index += found - position + 1
-            position = found + 2
-            pairs.append((index, offset + position))
-    elif style == '"':
-        while (escape := content.find("\\", position)) >= 0:
-            index += escape - position
-            matched = _ESCAPE.match(content, escape)
-            if matched is None:  # the backslash ends the line: the break and the indentation vanish
-                return index, True
-            index += 1
-            position = matched.end()
-            pairs.append((index, offset + position))
-    return index + len(content) - position, False
