@@ -70,7 +70,7 @@ def parse_arguments(words: Sequence[str]) -> Request:
     while before:
         word = before.pop(0)
         if word.startswith("-") and word != "-":
-            if path is not None and not maybe_value:
+            if path is not None:
                 raise _usage(f"{word} stands after the artifact {path}", "write arguments of the artifact after --")
             name, equals, value = word.partition("=")
             if name not in known:
