@@ -81,19 +81,22 @@ def search(options: argparse.Namespace) -> int:
     predict = getattr(importlib.import_module(module), function)
     first = secrets.randbelow(1 << 32) if options.seed is None else options.seed
     with instruments() as tools:
-        surprises = fuzz(predict, tools, minutes=options.minutes, number=first)
-    for surprise in surprises:
+        done = fuzz(predict, tools, minutes=options.minutes, number=first)
+    for surprise in done.surprises.values():
         print(f"--- believed {surprise.believed}, execution shows {surprise.execution.verdict}")
         print(surprise.script)
         for argv in surprise.execution.leaks:
             print(f"  {shlex.join(argv)}")
         if options.keep:
             print(f"  kept as {keep(surprise, options.keep)}")
-    print(f"{len(surprises)} surprises in {options.minutes:g} minutes from seed {first}")
-    return 1 if surprises else 0
+    print(
+        f"{done.leaks + done.clean} scripts ({done.leaks} leak, {done.clean} clean), {done.failed} failed, seed {first}"
+    )
+    print(f"{len(done.surprises)} surprises")
+    return 1 if done.surprises else 0
 
 
-def main(arguments: Sequence[str]) -> int:
+def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
@@ -110,7 +113,12 @@ def main(arguments: Sequence[str]) -> int:
         "--against", default="tests.truth.fuzz:linted_verdict", help="MODULE:FUNCTION, script to verdict"
     )
     command.add_argument("--keep", type=Path, help="folder in which surprises become cases")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 when all is as believed, 1 when something is to be looked at, 2 for a bad folder or case."""
+    options = command_line().parse_args(arguments)
     if options.command == "fuzz":
         return search(options)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -132,6 +132,24 @@ def linted_verdict(script: str) -> Verdict:
     return "leak" if found else "clean"
 
 
+@dataclass(kw_only=True)
+class Search:
+    """What a search did: scripts executed by what they showed, and the surprises among them by name."""
+
+    leaks: int = 0
+    clean: int = 0
+    failed: int = 0
+    surprises: dict[str, Surprise] = field(default_factory=dict)
+
+    def count(self, execution: Execution) -> None:
+        if execution.status != 0:
+            self.failed += 1
+        elif execution.leaks:
+            self.leaks += 1
+        else:
+            self.clean += 1
+
+
 class WrongBeliefError(Exception):
     """Raised inside a hypothesis run, so that it makes the script smaller."""
 
@@ -140,10 +158,10 @@ class WrongBeliefError(Exception):
         self.surprise = surprise
 
 
-def find_surprise(predict: Predictor, tools: Instruments, *, number: int, known: frozenset[str]) -> Surprise | None:
+def find_surprise(predict: Predictor, tools: Instruments, search: Search, *, number: int) -> Surprise | None:
     """One round of random scripts from seed ``number``; the shrunk surprise it ends with, None when there is none.
 
-    Scripts that fail or do not end are no cases. ``known`` names surprises that are kept already.
+    Scripts that fail or do not end are no cases. What ``search`` holds already is not found again.
     """
     smallest: list[Surprise] = []
 
@@ -152,7 +170,6 @@ def find_surprise(predict: Predictor, tools: Instruments, *, number: int, known:
         max_examples=EXAMPLES,
         deadline=None,
         database=None,
-        derandomize=False,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
@@ -165,8 +182,10 @@ def find_surprise(predict: Predictor, tools: Instruments, *, number: int, known:
         except CaseError:
             return
         for script, execution in zip(batch, executions, strict=True):
+            search.count(execution)
             surprise = Surprise(script=script, believed=predict(script), execution=execution)
-            if execution.status == 0 and surprise.believed != execution.verdict and surprise.name not in known:
+            wrong = execution.status == 0 and surprise.believed != execution.verdict
+            if wrong and surprise.name not in search.surprises:
                 smallest.append(surprise)
                 raise WrongBeliefError(surprise)
 
@@ -180,16 +199,16 @@ def find_surprise(predict: Predictor, tools: Instruments, *, number: int, known:
     return None
 
 
-def fuzz(predict: Predictor, tools: Instruments, *, minutes: float, number: int) -> list[Surprise]:
-    """Rounds of random scripts until the time is over; the surprises, each one once."""
+def fuzz(predict: Predictor, tools: Instruments, *, minutes: float, number: int) -> Search:
+    """Rounds of random scripts until the time is over, from seed ``number`` on."""
     end = time.monotonic() + minutes * 60
-    found: dict[str, Surprise] = {}
+    search = Search()
     while time.monotonic() < end:
-        surprise = find_surprise(predict, tools, number=number, known=frozenset(found))
+        surprise = find_surprise(predict, tools, search, number=number)
         number += 1
         if surprise:
-            found[surprise.name] = surprise
-    return list(found.values())
+            search.surprises[surprise.name] = surprise
+    return search
 
 
 def keep(surprise: Surprise, directory: Path) -> Path:

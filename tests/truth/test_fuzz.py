@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.truth.__main__ import main
 from tests.truth.case import read_case
 from tests.truth.execution import Instruments, execute, instruments
-from tests.truth.fuzz import execute_scripts, executed_verdict, find_surprise, keep
+from tests.truth.fuzz import Search, execute_scripts, executed_verdict, find_surprise, keep
 from tests.truth.grammar import scripts
 
 if TYPE_CHECKING:
@@ -53,11 +53,14 @@ def believes_in_quotes(script: str) -> Verdict:
 
 
 def test_a_wrong_belief_is_found_made_small_and_kept(tmp_path: Path, tools: Instruments) -> None:
-    surprise = find_surprise(believes_in_quotes, tools, number=1, known=frozenset())
+    search = Search()
+    surprise = find_surprise(believes_in_quotes, tools, search, number=1)
     assert surprise is not None
     assert surprise.believed != surprise.execution.verdict
     assert len(surprise.script.splitlines()) <= 2, surprise.script
-    other = find_surprise(believes_in_quotes, tools, number=1, known=frozenset({surprise.name}))
+    assert search.leaks + search.clean > 0
+    search.surprises[surprise.name] = surprise
+    other = find_surprise(believes_in_quotes, tools, search, number=1)
     assert other is None or other.name != surprise.name
     path = keep(surprise, tmp_path)
     assert execute(read_case(path), tools, recorded=False).verdict == surprise.execution.verdict
@@ -65,4 +68,4 @@ def test_a_wrong_belief_is_found_made_small_and_kept(tmp_path: Path, tools: Inst
 
 def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fuzz", "--minutes", "0", "--seed", "5"]) == 0
-    assert "0 surprises in 0 minutes from seed 5" in capsys.readouterr().out
+    assert "0 scripts (0 leak, 0 clean), 0 failed, seed 5" in capsys.readouterr().out

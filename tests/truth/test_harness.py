@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.truth.__main__ import check_one, main, run_one, settle
+from tests.truth.__main__ import check_one, command_line, main, run_one, settle
 from tests.truth.case import CaseError, find_cases, read_case
 from tests.truth.execution import Instruments, execute, instruments
 from tests.truth.fuzz import workflow
@@ -15,9 +17,10 @@ from tests.truth.verdict import read_truth, write_truth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.truth.case import Case
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +122,14 @@ def test_a_stray_file_is_an_error(tmp_path: Path, name: str, words: str, capsys:
         find_cases(tmp_path)
     assert main(["run", str(tmp_path)]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_commands_that_the_page_shows_are_commands() -> None:
+    page = (ROOT / "docs/contributing/truth.md").read_text()
+    shown = re.findall(r"-m tests\.truth ((?:run|check|fuzz)[^`\n]*)", page)
+    assert {words.split()[0] for words in shown} == {"run", "check", "fuzz"}
+    for words in shown:
+        command_line().parse_args(words.replace("[PATH…]", "").split())
 
 
 def test_a_folder_that_is_not_there() -> None:
