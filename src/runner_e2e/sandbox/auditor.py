@@ -24,6 +24,8 @@ __all__ = ["Auditor", "text_of"]
 # Details kept of leaks and of environments; their numbers are always exact, and every exec carries its own.
 WITNESSES = 1000
 WORDS_LENGTH = 160
+ENVIRONMENTS = 128
+ENVIRONMENT_LENGTH = 1 << 16
 
 
 @dataclass(kw_only=True)
@@ -72,6 +74,7 @@ class Auditor:
         self.tree = ProcessTree()
         audit.processes = self.tree.processes
         self.programs = Programs()
+        self.environments: dict[bytes, tuple[HeldVariable, ...]] = {}
         self.root: int | None = None
         self.root_execs = 0
         self.started = False
@@ -219,10 +222,16 @@ class Auditor:
     def _held_by(self, record: ExecRecord, finder: Finder) -> tuple[HeldVariable, ...]:
         if not finder.may_hold(record.environ):
             return ()
-        found: list[HeldVariable] = []
-        for entry in finder.which_may_hold(environment_entries(record)):
-            found += held_variables(entry, finder)
-        return tuple(found)
+        # Most processes of a tree have one environment: it is written again for each, and read once here.
+        if finder is self.finder and (known := self.environments.get(record.environ)) is not None:
+            return known
+        entries = finder.which_may_hold(environment_entries(record))
+        found = tuple(held for entry in entries for held in held_variables(entry, finder))
+        if finder is self.finder and len(record.environ) <= ENVIRONMENT_LENGTH:
+            if len(self.environments) >= ENVIRONMENTS:
+                self.environments.clear()
+            self.environments[record.environ] = found
+        return found
 
     def _take_end(self, record: EndRecord) -> None:
         if before := self.searching.pop(record.pid, None):

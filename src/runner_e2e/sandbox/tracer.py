@@ -35,6 +35,7 @@ CALLS = "trace=execve,?execveat,?fork,?vfork,?clone,?clone3"
 # The kernel's limit of one argument or variable (MAX_ARG_STRLEN, 32 pages), so strace never shortens a string.
 STRING_LIMIT = 32 * resource.getpagesize()
 PIPE_SIZE = 1 << 20
+GATHER_SECONDS = 0.002
 SOCKET_NUMBER, TRACE_NUMBER = 3, 4
 # si_code of a signal that the kernel itself sent: the terminal's ^C reaches the command without our help.
 SI_KERNEL = 0x80
@@ -171,6 +172,8 @@ class Tracer:
         ready, _, _ = select.select([self.trace], [], [], max(0.0, seconds))
         if not ready:
             return []
+        # strace writes line by line: a moment later there are several, and fewer wake-ups for both.
+        time.sleep(GATHER_SECONDS)
         chunk = os.read(self.trace, PIPE_SIZE)
         if not chunk:
             return None
