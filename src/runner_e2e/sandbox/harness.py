@@ -231,14 +231,24 @@ class _Service:
 
     def __init__(self, python: str, *, sudo: bool) -> None:
         self.lock = threading.Lock()
-        self.socket, theirs = socket.socketpair()
         words = [*_sudo(), *service.command(python)] if sudo else service.command(python)
+        environment: dict[str, str] | None = None if sudo else {}
         nothing = subprocess.DEVNULL
+        self.socket, theirs = socket.socketpair()
         with theirs:
-            environment: dict[str, str] | None = None if sudo else {}
-            self.process = subprocess.Popen(
-                words, stdin=theirs.fileno(), stdout=nothing, stderr=nothing, cwd="/", env=environment
-            )
+            try:
+                self.process = subprocess.Popen(
+                    words, stdin=theirs.fileno(), stdout=nothing, stderr=nothing, cwd="/", env=environment
+                )
+            except OSError as error:
+                self.socket.close()
+                if sudo:
+                    raise _SudoRefusedError(f"sudo cannot be started: {error.strerror}") from error
+                raise LaunchError(
+                    "the process that starts launches could not be started",
+                    why=error.strerror or str(error),
+                    fix="end other processes",
+                ) from error
         if self.socket.recv(len(service.HELLO), socket.MSG_WAITALL) != service.HELLO:
             self.close()
             if sudo:

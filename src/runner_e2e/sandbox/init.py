@@ -64,12 +64,17 @@ def _run(plan: Plan, streams: Streams, maps: Mapping[tuple[int, int], int], repo
     if plan.namespaces & kernel.CLONE_NEWUSER:
         kernel.set_dumpable(dumpable=True)  # else the maps belong to root
         inside.map_own_ids(plan.launcher_user, plan.launcher_group)
-    if not alone:
+    if alone:
+        # The kernel ends a pid namespace with its first process.
+        kernel.set_parent_death_signal(_SIGKILL)
+    else:
+        # This process must outlive its launcher, to end what it adopted: the end of the control pipe tells it.
         kernel.set_child_subreaper()
-    kernel.set_parent_death_signal(_SIGKILL)
     _hide_arguments()
     if plan.namespaces & kernel.CLONE_NEWNS:
         _mount(plan, maps)
+    if plan.namespaces & kernel.CLONE_NEWNET:
+        _raise_loopback()
     kernel.set_dumpable(dumpable=False)
     _tell_namespaces(plan, report)
     started_read, started_write = os.pipe2(os.O_CLOEXEC)
@@ -134,6 +139,19 @@ def _mount(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
         raise _UnavailableError("identity", error) from error
     except OSError as error:
         raise _UnavailableError(layer, error) from error
+
+
+def _raise_loopback() -> None:
+    """Switches on the one interface of a new network namespace."""
+    import fcntl
+    import socket
+    import struct
+
+    get_flags, set_flags, up = 0x8913, 0x8914, 0x1  # SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as any_socket:
+        request = struct.pack("16sH22x", b"lo", 0)
+        flags = struct.unpack("16sH22x", fcntl.ioctl(any_socket, get_flags, request))[1]
+        fcntl.ioctl(any_socket, set_flags, struct.pack("16sH22x", b"lo", flags | up))
 
 
 def _tell_namespaces(plan: Plan, report: Reporter) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["become", "map_own_ids"]
 
-_SIGPIPE, _SIGXFSZ = 13, 25
+_SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _LAST_CAPABILITY = 63
 _DENIED = (errno.EACCES, errno.EPERM)
@@ -50,6 +50,8 @@ def become(plan: Plan, streams: Streams, started: int, report: Reporter, mask: b
         _enter_directory(plan)
         for signal in (_SIGPIPE, _SIGXFSZ):
             kernel.default_action(signal)
+        if plan.namespaces & kernel.CLONE_NEWPID == 0:
+            kernel.set_parent_death_signal(_SIGKILL)
         kernel.unblock_signals(mask)
         _execute(plan)
     except _RefusedError as error:

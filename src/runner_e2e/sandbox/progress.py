@@ -49,7 +49,6 @@ class Ways:
         self.without: dict[str, str] = {}
         if policy.need("mounts") == "off":
             self.modes = ["bare"]
-            self.without["mounts"] = "switched off by policy"
 
     @property
     def mode(self) -> str:
@@ -73,10 +72,10 @@ class Ways:
         if self.mode != "bare":
             return {layer: why for layer, why in self.without.items() if layer != "mounts"}
         if self.policy.wall == "locked-mounts":
-            raise _unavailable("mounts", self.without.get("mounts", "nothing can be mounted"))
+            raise _unavailable("mounts", self.without.get("mounts", "the layer mounts is off"))
         for layer in ("pids", "ipc", "network", "identity", "startup-files"):
             if self.policy.need(layer) == "required":
-                raise _unavailable(layer, self.without.get("mounts", "nothing can be mounted"))
+                raise _unavailable(layer, self.without.get("mounts", "the layer mounts is off"))
         return dict(self.without)
 
 

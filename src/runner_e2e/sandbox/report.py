@@ -16,10 +16,7 @@ __all__ = ["REPORT_SCHEMA", "LayerState", "Outcome", "Report", "make_report"]
 REPORT_SCHEMA = "runner-e2e.sandbox-report/v1"
 
 # What a launch leaves open whatever protects it.
-_ALWAYS = (
-    "the agent reads everything that is not hidden, its exposed paths and its own state among it",
-    "the network is reachable as from the launcher",
-)
+_ALWAYS = ("the agent reads everything that is not hidden, its exposed paths and its own state among it",)
 # Layer that is not active -> what that leaves open.
 _OPEN_WITHOUT = {
     "mounts": "names, sizes and times of hidden entries can be asked for, and directories above hidden ones cannot be"
@@ -29,6 +26,7 @@ _OPEN_WITHOUT = {
     "identity": "files of the launcher's user that are not hidden can be changed",
     "startup-files": "startup files, commands and hooks of the launcher's user can be changed",
     "keyrings": "the kernel's keyrings of the user can be read",
+    "network": "the network is reachable as from the launcher, services on loopback too",
     "session": "the agent shares the launcher's session and terminal",
 }
 
@@ -77,7 +75,7 @@ class Report(Record):
         lines += [f"sandbox: created {path}" for path in self.created]
         lines += [f"sandbox: absent {path}" for path in self.absent]
         lines += [f"sandbox: {e.layer} {e.state}: {e.why}" for e in self.layers if e.state == "unavailable"]
-        return lines + [f"sandbox: limit: {text}" for text in self.limits if text not in _ALWAYS]
+        return lines + [f"sandbox: limit: {text}" for text in self.limits if text not in (*_ALWAYS, _OPEN_WITHOUT["network"])]
 
 
 class Outcome(Record):

@@ -1,0 +1,151 @@
+"""Who runs a sandbox in a test: root, and an ordinary user; and places that both can reach."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+SCRATCH_USER = 4242
+ENTRY = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.command import main; "
+    "sys.exit(main(sys.argv[1:]))"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actor:
+    """A user of the machine with a home and a place of its own, and the words that become it."""
+
+    name: str
+    user: int
+    prefix: tuple[str, ...]
+    place: Path
+    python: str
+    source: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def root(self) -> bool:
+        return self.user == 0
+
+    @property
+    def work(self) -> Path:
+        return self.place / "work"
+
+    @property
+    def hidden(self) -> Path:
+        return self.place / "hidden"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        return {"HOME": str(self.place / "home"), "PATH": path, "LANG": "C.UTF-8", **self.variables, **more}
+
+    def run(self, words: Sequence[object], **options: Any) -> subprocess.CompletedProcess[str]:
+        """Runs a program as this user."""
+        options = {"capture_output": True, "text": True, "cwd": self.work, "env": self.environment(), **options}
+        if "stdin" not in options and "input" not in options:
+            options["stdin"] = subprocess.DEVNULL
+        return subprocess.run([*self.prefix, *map(str, words)], check=False, timeout=120, **options)
+
+    def words(self, *options: object, command: Sequence[object]) -> list[str]:
+        """The words of a launch by the quick entry, without those that become the user."""
+        entry = [self.python, "-I", "-S", "-c", ENTRY, str(self.source)]
+        return [*entry, *map(str, options), "--", *map(str, command)]
+
+    def launch(
+        self, *options: object, command: Sequence[object], quiet: bool = True, **more: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Launches *command* in the sandbox."""
+        return self.run(self.words(*(["--quiet"] if quiet else []), *options, command=command), **more)
+
+    def shell(self, script: str, *options: object, **more: Any) -> subprocess.CompletedProcess[str]:
+        """Launches a shell script with the usual hidden directory and its exposed entry."""
+        usual = ("--hide", self.hidden, "--expose", self.hidden / "own")
+        return self.launch(*usual, *options, command=["/bin/sh", "-c", script], **more)
+
+    def python_script(self, script: str, *arguments: object, **more: Any) -> subprocess.CompletedProcess[str]:
+        """Runs a Python script as this user, with the package importable."""
+        head = "import sys; sys.path.insert(0, sys.argv.pop(1))\n"
+        return self.run([self.python, "-I", "-S", "-c", head + script, self.source, *arguments], **more)
+
+
+def give(place: Path, user: int) -> None:
+    """Makes everything in *place* belong to *user*, where this process may."""
+    if os.geteuid() != 0:
+        return
+    for path in [place, *place.rglob("*")]:
+        os.chown(path, user, user, follow_symlinks=False)
+
+
+def actors() -> tuple[str, ...]:
+    return ("root", "user")
+
+
+def make_actor(name: str) -> Iterator[Actor]:
+    """Yields the actor of that name with a fresh place under ``/tmp``, where another user gets to."""
+    place = Path(tempfile.mkdtemp(prefix="sandbox-test-")).resolve()
+    place.chmod(0o755)
+    for directory in ("work", "home", "hidden/own", "hidden/other"):
+        (place / directory).mkdir(parents=True)
+    (place / "hidden" / "secret").write_text("canary\n")
+    (place / "hidden" / "own" / "state").write_text("own\n")
+    (place / "home" / ".bashrc").write_text(": startup\n")
+    user = 0 if name == "root" else os.geteuid() or SCRATCH_USER
+    prefix = _prefix(user)
+    give(place, user)
+    python, source = _reachable(place, prefix)
+    try:
+        yield Actor(name=name, user=user, prefix=prefix, place=place, python=python, source=source)
+    finally:
+        _remove(place)
+
+
+def _prefix(user: int) -> tuple[str, ...]:
+    if user == os.geteuid():
+        return ()
+    if user == 0:
+        return ("sudo", "-n", "--preserve-env", "--")
+    return ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--")
+
+
+def _reachable(place: Path, prefix: tuple[str, ...]) -> tuple[str, Path]:
+    """A Python of 3.11 or later and a copy of the package that the user can read."""
+    for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        if os.path.realpath(python).startswith("/root/"):
+            continue
+        test = [*prefix, python, "-I", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+        try:
+            good = subprocess.run(test, capture_output=True, check=False, cwd="/").returncode == 0
+        except OSError:
+            continue
+        if good:
+            break
+    else:
+        raise RuntimeError("no Python that an ordinary user can run: install python3 (3.11 or later)")
+    copied = place / "source"
+    for name in ("__init__.py", "errors.py", "kernel.py"):
+        (copied / "runner_e2e").mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(SOURCE / "runner_e2e" / name, copied / "runner_e2e" / name)
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("artifacts", "sandbox"):
+        shutil.copytree(SOURCE / "runner_e2e" / name, copied / "runner_e2e" / name, ignore=ignored)
+    return python, copied
+
+
+def _remove(place: Path) -> None:
+    if os.geteuid() == 0:
+        shutil.rmtree(place)
+        return
+    # What an agent of another user made is not ours to remove.
+    subprocess.run(["sudo", "-n", "rm", "-rf", str(place)], check=False, capture_output=True)
+    shutil.rmtree(place, ignore_errors=True)
