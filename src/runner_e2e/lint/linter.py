@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -106,6 +104,10 @@ def lint(
     count = 1 if trace else min(processes, len(chosen) // FILES_PER_PROCESS)
     if count < 2:
         return _lint_files(chosen, current, time_limit, trace=trace)
+    # Imported here: most calls have few files, and these modules take longer to load than such a call.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     # Forked: the children have everything loaded, and only findings come back.
     with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
         shares = [chosen[number::count] for number in range(count)]
