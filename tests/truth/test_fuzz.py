@@ -5,25 +5,18 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.truth.__main__ import main
 from tests.truth.case import read_case
-from tests.truth.execution import Instruments, execute, instruments
+from tests.truth.execution import Instruments, execute
 from tests.truth.fuzz import Search, execute_scripts, executed_verdict, find_surprise, keep
 from tests.truth.grammar import scripts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    import pytest
     from tests.truth.case import Verdict
-
-
-@pytest.fixture(scope="module")
-def tools() -> Iterator[Instruments]:
-    with instruments() as made:
-        yield made
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])

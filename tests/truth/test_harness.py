@@ -11,22 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.truth.__main__ import check_one, command_line, main, run_one, settle
 from tests.truth.case import CaseError, find_cases, read_case
-from tests.truth.execution import Instruments, execute, instruments
+from tests.truth.execution import Instruments, execute
 from tests.truth.fuzz import workflow
 from tests.truth.verdict import read_truth, write_truth
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.truth.case import Case
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def tools() -> Iterator[Instruments]:
-    with instruments() as made:
-        yield made
 
 
 def case(directory: Path, script: str, name: str = "one.leak.yml") -> Case:
