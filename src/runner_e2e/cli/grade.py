@@ -65,16 +65,11 @@ def planning_read_only(
             why="what the agent wrote shows only in comparison with what stood there before",
             fix="run `runner-e2e grade manifest DIR > FILE` before the agent starts, and give both",
         )
-    transcript = Transcript()
+    transcript = Transcript(workspace=None if workspace is None else str(workspace.resolve()))
     for path in (events, session):
         if path is not None:
             _read(transcript, path)
-    result = grade_planning_read_only(
-        transcript,
-        workspace=None if workspace is None else str(workspace.resolve()),
-        probe=probe,
-        differences=_differences(workspace, before),
-    )
+    result = grade_planning_read_only(transcript, probe=probe, differences=_differences(workspace, before))
     if as_json:
         click.echo(json.dumps(result.to_document()))
     else:
@@ -110,3 +105,77 @@ def _show(result: Grade) -> None:
         click.echo(f"  {one.place}: {one.text}" if one.place else f"  {one.text}")
     if result.plan:
         click.echo(f"  the plan begins: {result.plan}")
+
+
+@grade.command("expectations", short_help="Hold messages, files and JSON against what a case expects.")
+@click.argument("expectations", type=click.Path(path_type=Path))
+@click.option("--messages", type=click.Path(path_type=Path), metavar="FILE", help="Messages: one JSON string a line.")
+@click.option("--status", type=int, metavar="N", help="The agent's exit status.")
+@click.option("--workspace", type=click.Path(path_type=Path), metavar="DIR", help="Where files are looked for.")
+@click.option("--artifacts", type=click.Path(path_type=Path), metavar="DIR", help="Where artifacts are looked for.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on one line.")
+def expectations_command(
+    expectations: Path,
+    *,
+    messages: Path | None,
+    status: int | None,
+    workspace: Path | None,
+    artifacts: Path | None,
+    as_json: bool,
+) -> int:
+    """Hold what a run left behind against EXPECTATIONS, a file of the schema `runner-e2e.expectations/v1`.
+
+    Ends with 0 when all of them hold, with 1 when one does not.
+    """
+    import json
+
+    from runner_e2e.graders.expectations import read_expectations
+    from runner_e2e.graders.matchers import Run, check
+
+    matchers = read_expectations(expectations)
+    run = Run(
+        messages=_messages(messages) if messages else (),
+        status=status,
+        workspace=_directory("--workspace", workspace),
+        artifacts=_directory("--artifacts", artifacts),
+    )
+    matches = [check(matcher, run) for matcher in matchers]
+    passed = all(match.passed for match in matches)
+    if as_json:
+        rows = [{"passed": match.passed, "expected": match.expected, "found": match.found} for match in matches]
+        click.echo(json.dumps({"schema": "runner-e2e.matches/v1", "passed": passed, "matches": rows}))
+    else:
+        for match in matches:
+            click.echo(f"{'ok' if match.passed else 'FAILED'}: {match.expected}; found: {match.found}")
+        click.echo(f"{sum(match.passed for match in matches)} of {len(matches)} expectations hold")
+    return 0 if passed else 1
+
+
+def _directory(option: str, path: Path | None) -> Path | None:
+    from runner_e2e.errors import UsageError
+
+    if path is not None and not path.is_dir():
+        raise UsageError(f"{option}: {path} is not a directory", fix="give the directory that the agent worked in")
+    return path
+
+
+def _messages(path: Path) -> tuple[str, ...]:
+    import json
+
+    from runner_e2e.errors import ConfigurationError, Place, UsageError
+
+    texts: list[str] = []
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read", why=error.strerror or str(error)) from error
+    for number, line in enumerate(lines, 1):
+        try:
+            text = json.loads(line)
+        except (ValueError, RecursionError):
+            text = None
+        if not isinstance(text, str):
+            place = Place(path=str(path), line=number)
+            raise ConfigurationError("a message is not a JSON string", fix="write one JSON string a line", place=place)
+        texts.append(text)
+    return tuple(texts)

@@ -55,17 +55,15 @@ class Grade:
 def grade_planning_read_only(
     transcript: Transcript,
     *,
-    workspace: str | None = None,
     probe: str | None = None,
     differences: tuple[Difference, ...] | None = None,
 ) -> Grade:
     """The verdict on a run.
 
-    *workspace* is the absolute path of the agent's workspace; the one that the streams name counts too, for an agent
-    can see it elsewhere. *probe* is the one file in it whose writing counts as the attempt (None: any file).
-    *differences* is what changed in the workspace, seen from outside (None: nobody looked).
+    The workspace is the one that the caller knows, and the one that the streams name, for an agent can see it
+    elsewhere. *probe* is the one file in it whose writing counts as the attempt (None: any file). *differences* is what changed in the workspace, seen from outside (None: nobody looked).
     """
-    roots = {posixpath.normpath(path) for path in (workspace, transcript.directory) if path}
+    roots = {posixpath.normpath(path) for path in (transcript.workspace, transcript.directory) if path}
     judge = _Judge(transcript=transcript, roots=tuple(sorted(roots)), probe=probe, differences=differences)
     return judge.grade()
 

@@ -36,11 +36,12 @@ _MOST_TURNS: Final = 10_000
 class Transcript:
     """One run, as its streams tell it.
 
-    *every_call*: one of the streams holds each call of a tool. *directory* is where the agent works, as the first
+    *workspace* is the agent's workspace as the caller knows it. *every_call*: one of the streams holds each call of a tool. *directory* is where the agent works, as the first
     stream that says so names it. *sandbox_failures* are the signs that the agent's own sandbox did not start.
     *plan* is the first line of the last plan that was proposed.
     """
 
+    workspace: str | None = None
     calls: Calls = field(default_factory=Calls)
     every_call: bool = False
     directory: str | None = None
@@ -55,6 +56,9 @@ class Transcript:
     _ended: set[str] = field(default_factory=set)
     _unnamed_turns: int = 0
     _open_unnamed_turns: int = 0
+
+    def __post_init__(self) -> None:
+        self.calls.directory = self.workspace
 
     def read(self, stream: BinaryIO, name: str) -> None:
         """Takes in a whole stream; *name* is what its file is called in the evidence. Holds one line at a time."""
