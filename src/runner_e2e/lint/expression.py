@@ -19,6 +19,7 @@ __all__ = [
     "FUNCTIONS",
     "MAX_DEPTH",
     "MAX_LENGTH",
+    "STATUS_FUNCTIONS",
     "Access",
     "Call",
     "Comparison",
@@ -64,6 +65,9 @@ FUNCTIONS: dict[str, tuple[int, int]] = {
     "cancelled": (0, 0),
 }
 """Function -> least and most arguments (lower case)."""
+
+STATUS_FUNCTIONS = frozenset(("success", "failure", "always", "cancelled"))
+"""Functions that only an ``if`` may call."""
 
 
 class ExpressionError(Exception):
@@ -252,9 +256,10 @@ def _word(lexeme: str, start: int, before: str) -> _Token:
 
 
 class _Parser:
-    def __init__(self, tokens: list[_Token], contexts: Collection[str]) -> None:
+    def __init__(self, tokens: list[_Token], contexts: Collection[str], *, status: bool) -> None:
         self.tokens = tokens
         self.contexts = contexts
+        self.status = status
         self.offset = 0
         self.depth = 0
 
@@ -392,6 +397,8 @@ class _Parser:
         function = name.text.lower()
         if function not in FUNCTIONS:
             raise ExpressionError(f"there is no function `{name.text}`", name.start, name.end)
+        if function in STATUS_FUNCTIONS and not self.status:
+            raise ExpressionError(f"only an `if` may call `{name.text}`", name.start, name.end)
         least, most = FUNCTIONS[function]
         if not least <= len(arguments) <= most:
             bounds = str(least) if least == most else f"{least} or more" if most > 2 else f"{least} to {most}"
@@ -402,18 +409,46 @@ class _Parser:
         return Call(name.start, closing.end, function, tuple(arguments))
 
 
-def parse(text: str, *, start: int = 0, end: int | None = None, contexts: Collection[str] = CONTEXTS) -> Expression:
-    """The expression in ``text[start:end]``; *contexts* are the names (lower case) that may be used.
+# Most expressions are a context and names. The bound on names keeps them far from every limit.
+_PATH = re.compile(r"[ \t\r\n]*([A-Za-z_][A-Za-z0-9_-]*)((?:\.[A-Za-z_][A-Za-z0-9_-]*){1,8})[ \t\r\n]*")
+
+
+def _path(found: re.Match[str], start: int) -> Expression:
+    begin = start + found.start(1)
+    position = start + found.end(1)
+    expression: Expression = Context(begin, position, found[1].lower())
+    for name in found[2].split(".")[1:]:
+        end = position + 1 + len(name)
+        expression = Access(begin, end, expression, Constant(position + 1, end, name))
+        position = end
+    return expression
+
+
+def parse(
+    text: str,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    contexts: Collection[str] = CONTEXTS,
+    status: bool = True,
+) -> Expression:
+    """The expression in ``text[start:end]``.
+
+    *contexts* are the names (lower case) that may be used; *status*: whether ``success()`` and its kind may be, as
+    in an ``if``.
 
     Raises :class:`ExpressionError` for what GitHub would refuse; its offsets count from the start of *text*.
     """
     body = text[start:end]
+    simple = _PATH.fullmatch(body)
+    if simple is not None and simple[1].lower() in contexts:
+        return _path(simple, start)
     if len(body) > MAX_LENGTH:
         raise ExpressionError(f"longer than {MAX_LENGTH:,} characters", start, start + len(body))
     tokens = _tokens(body, start)
     if len(tokens) == 1:
         raise ExpressionError("an expression is missing", start, start + len(body))
-    return _Parser(tokens, contexts).whole()
+    return _Parser(tokens, contexts, status=status).whole()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

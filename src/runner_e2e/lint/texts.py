@@ -78,16 +78,16 @@ class Reader:
             self.document.origins[id(scalar)] = found
         return found
 
-    def expressions(self, scalar: Scalar) -> list[tuple[int, int, Expression | None]]:
-        """Start, end and syntax of every ``${{ }}`` (None where GitHub refuses it)."""
+    def expressions(self, scalar: Scalar, *, status: bool = False) -> list[tuple[int, int, Expression | None]]:
+        """Start, end and syntax of every ``${{ }}`` (None where GitHub refuses it); *status*: in an ``if``."""
         if _OPENING not in scalar.value:
             return []
         found = self._parsed.get(id(scalar))
         if found is None:
-            found = self._parsed[id(scalar)] = self._parse(scalar)
+            found = self._parsed[id(scalar)] = self._parse(scalar, status=status)
         return found
 
-    def _parse(self, scalar: Scalar) -> list[tuple[int, int, Expression | None]]:
+    def _parse(self, scalar: Scalar, *, status: bool) -> list[tuple[int, int, Expression | None]]:
         text = scalar.value
         try:
             places = embedded(text)
@@ -97,7 +97,7 @@ class Reader:
         found: list[tuple[int, int, Expression | None]] = []
         for place in places:
             try:
-                expression = parse(text, start=place.inner_start, end=place.inner_end)
+                expression = parse(text, start=place.inner_start, end=place.inner_end, status=status)
             except ExpressionError as error:
                 self._refused(scalar, error.start, error.end, str(error))
                 found.append((place.start, place.end, None))
@@ -181,6 +181,7 @@ class Reader:
         if not node.is_string:
             return truth_of(Known(node.data))
         if _OPENING in node.value:
+            self.expressions(node, status=True)
             truths = {truth_of(option) for option in _options(self._scalar_data(node, contexts, ""))}
         else:
             truths = {truth_of(data) for data in self._bare(node, contexts)}
@@ -193,7 +194,9 @@ class Reader:
 
     def check_condition(self, node: Scalar | None) -> None:
         """Reports an ``if`` that GitHub would refuse."""
-        if node is not None and node.is_string and _OPENING not in node.value:
+        if node is not None and _OPENING in node.value:
+            self.expressions(node, status=True)
+        elif node is not None and node.is_string:
             self._whole(node)
 
     def _bare(self, node: Scalar, contexts: Contexts) -> Possible:
