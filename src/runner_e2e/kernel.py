@@ -10,7 +10,10 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from typing import Final
+
+TYPE_CHECKING = False  # typing costs a launch more than all of this module
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = [
     "AT_EMPTY_PATH",

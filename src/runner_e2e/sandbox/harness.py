@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
+    from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.planning import Survey
     from runner_e2e.sandbox.policy import Policy
     from runner_e2e.sandbox.report import Outcome, Report
@@ -46,6 +47,7 @@ class Prepared(Record):
     found: Survey
     environment: Mapping[str, str]
     created: tuple[str, ...]
+    plans: dict[tuple[str, ...], Plan]  # by mode and layers left out, without a command
 
 
 class Launch:
@@ -151,7 +153,7 @@ class Launcher:
         variables = dict(os.environ if environment is None else environment)
         created = create_entries(policy)
         found = survey(policy, directory=directory or os.getcwd(), environment=variables, user=self._host.user)
-        return Prepared(policy=policy, found=found, environment=variables, created=created)
+        return Prepared(policy=policy, found=found, environment=variables, created=created, plans={})
 
     def start(self, prepared: Prepared, argv: Sequence[str], *, stdin: int, stdout: int, stderr: int) -> Launch:
         """Starts *argv*; returns once it runs. The three descriptors stay the caller's, who may close them then.
@@ -162,21 +164,27 @@ class Launcher:
         ways = Ways(prepared.policy, modes_of(self._host))
         while True:
             without = ways.reasons()
-            plan = make_plan(
-                prepared.found,
-                prepared.policy,
-                argv,
-                host=self._host,
-                mode=ways.mode,
-                without=without,
-                environment=prepared.environment,
-            )
+            plan = self._plan(prepared, ways.mode, without).replace(argv=tuple(argv))
             refuse_reopening((stdin, stdout, stderr), plan.steps)
             progress = Progress(plan, prepared.found, created=prepared.created, without=without)
             launch = self._attempt(progress, stdin, stdout, stderr)
             if launch is not None:
                 return launch
             ways.refuse(*(progress.refused or ("mounts", "")))
+
+    def _plan(self, prepared: Prepared, mode: str, without: Mapping[str, str]) -> Plan:
+        key = (mode, *sorted(without))
+        if key not in prepared.plans:
+            prepared.plans[key] = make_plan(
+                prepared.found,
+                prepared.policy,
+                (),
+                host=self._host,
+                mode=mode,
+                without=without,
+                environment=prepared.environment,
+            )
+        return prepared.plans[key]
 
     def close(self) -> None:
         """Ends the prepared process, and with it every launch that still runs."""

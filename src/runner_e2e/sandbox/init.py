@@ -128,7 +128,8 @@ def _mount(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
         layer = "mounts"
         mounts.make_view(plan, maps)
         if plan.user >= 0:
-            mounts.add_account(plan.user, plan.group, dict(plan.environment).get("HOME", "/"))
+            covered = bool(plan.namespaces & kernel.CLONE_NEWIPC)
+            mounts.add_account(plan.user, plan.group, dict(plan.environment).get("HOME", "/"), keep=covered)
         if plan.namespaces & kernel.CLONE_NEWIPC:
             layer = "ipc"
             mounts.mount_memory_files()

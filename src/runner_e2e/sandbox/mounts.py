@@ -34,6 +34,7 @@ _PLAIN = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
 _INERT = _PLAIN | kernel.MOUNT_ATTR_NOEXEC
 # Nobody lists a cover, not its owner either; names beneath can still be reached.
 _COVER = {"mode": "0111", "size": "64k", "nr_inodes": "1k"}
+_MEMORY_FILES = "/dev/shm"  # noqa: S108 - new file systems are laid over it, nothing is made in it
 _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -188,45 +189,45 @@ def _mount_over(kind: str, options: dict[str, str], attributes: int, path: str) 
         os.close(target)
 
 
-def add_account(user: int, group: int, home: str) -> None:
-    """Gives *user* and *group* a name inside: many programs stop when their user has none."""
+def add_account(user: int, group: int, home: str, *, keep: bool) -> None:
+    """Gives *user* and *group* a name inside: many programs stop when their user has none.
+
+    Needs ``/dev/shm`` as a place to mount on. *keep*: something else covers it afterwards, so nothing is unmounted,
+    which the kernel does slowly.
+    """
     try:
-        stage = os.open("/dev/shm", _PATH | os.O_DIRECTORY)  # noqa: S108 - a place to mount on, for a moment
+        stage = os.open(_MEMORY_FILES, _PATH | os.O_DIRECTORY)
     except OSError:
         return
-    name = "agent"
-    lines = {
-        "passwd": f"{name}:x:{user}:{group}:agent:{home}:/bin/sh\n",
-        "group": f"{name}:x:{group}:\n",
-    }
     try:
         tree = _attach_new("tmpfs", {"mode": "0755", "size": "8m"}, _INERT, stage)
         try:
-            for kind, line in lines.items():
-                _replace_account_file(tree, kind, line, user if kind == "passwd" else group)
+            rest = f":x:{user}:{group}:agent:{home}:/bin/sh"
+            _replace_account_file(tree, "passwd", os.fsencode(rest), user)
+            _replace_account_file(tree, "group", os.fsencode(f":x:{group}:"), group)
         finally:
             os.close(tree)
-            kernel.umount("/dev/shm", kernel.MNT_DETACH)  # noqa: S108
+            if not keep:
+                kernel.umount(_MEMORY_FILES, kernel.MNT_DETACH)
     finally:
         os.close(stage)
 
 
-def _replace_account_file(stage: int, kind: str, line: str, number: int) -> None:
+def _replace_account_file(stage: int, kind: str, rest: bytes, number: int) -> None:
+    """Lays a copy with one more entry over ``/etc/passwd`` or ``/etc/group``, if *number* has none there."""
     try:
-        with open(f"/etc/{kind}", encoding="utf-8", errors="surrogateescape") as file:
+        with open(f"/etc/{kind}", "rb") as file:
             text = file.read()
     except OSError:
         return
-    entries = [entry.split(":") for entry in text.splitlines()]
-    if any(len(entry) > 2 and entry[2] == str(number) for entry in entries):
+    entries = [entry.split(b":") for entry in text.splitlines()]
+    if any(len(entry) > 2 and entry[2] == b"%d" % number for entry in entries):
         return
-    if any(entry[0] == "agent" for entry in entries):
-        line = line.replace("agent", f"agent{number}", 1)
+    name = b"agent%d" % number if any(entry[0] == b"agent" for entry in entries) else b"agent"
     made = os.open(kind, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=stage)
-    with open(made, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text if text.endswith("\n") else f"{text}\n")
-        file.write(line)
-    tree = kernel.clone_tree(f"/dev/shm/{kind}")  # noqa: S108
+    with open(made, "wb", buffering=0) as file:
+        file.write(text + (b"" if text.endswith(b"\n") else b"\n") + name + rest + b"\n")
+    tree = kernel.clone_tree(f"{_MEMORY_FILES}/{kind}")
     target = os.open(f"/etc/{kind}", _PATH)
     try:
         kernel.set_mount_attributes(tree, add=_INERT | kernel.MOUNT_ATTR_RDONLY)
@@ -249,7 +250,7 @@ def mount_processes() -> None:
 def mount_memory_files() -> None:
     """Lays empty file systems over what System V and POSIX shared memory and queues are seen through."""
     for path, kind, options in (
-        ("/dev/shm", "tmpfs", {"mode": "1777"}),  # noqa: S108 - a new file system, no file in a shared directory
+        (_MEMORY_FILES, "tmpfs", {"mode": "1777"}),
         ("/dev/mqueue", "mqueue", {}),
     ):
         if os.path.isdir(path):

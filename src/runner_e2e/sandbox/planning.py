@@ -157,16 +157,18 @@ def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], us
     return found.replace(limits=tuple(limits))
 
 
-def _refusal(role: str, fact: PathFact) -> Problem:
-    from runner_e2e.errors import Problem
+def _problem(*, what: str, why: str, fix: str) -> Problem:
+    from runner_e2e.errors import Problem  # only now: it is dear to import, and most launches have no problem
 
+    return Problem(what=what, why=why, fix=fix)
+
+
+def _refusal(role: str, fact: PathFact) -> Problem:
     why = f"it is {fact.kind}" if not fact.exists else "it is not a directory"
-    return Problem(what=f"{role} path {fact.given} is refused", why=why, fix="name an existing directory")
+    return _problem(what=f"{role} path {fact.given} is refused", why=why, fix="name an existing directory")
 
 
 def _inside_hidden(found: Survey) -> list[Problem]:
-    from runner_e2e.errors import Problem
-
     wanted = [("working directory", found.directory)]
     wanted += [("workspace path", fact.real) for fact in (*found.workspace, *filter(None, [found.own_home]))]
     wanted += [("shared path", fact.real) for fact in found.share]
@@ -176,15 +178,13 @@ def _inside_hidden(found: Survey) -> list[Problem]:
         if around is not None and around.hidden:
             why = f"it lies in {around.path}, which is hidden" if path != around.path else "it is hidden"
             fix = "expose it as well, or start elsewhere"
-            problems.append(Problem(what=f"{name} {path} is refused", why=why, fix=fix))
+            problems.append(_problem(what=f"{name} {path} is refused", why=why, fix=fix))
     return problems
 
 
 def _aliased(found: Survey) -> list[Problem]:
-    from runner_e2e.errors import Problem
-
     return [
-        Problem(
+        _problem(
             what=f"hidden path {alias.path} is refused",
             why=f"it can also be reached as {alias.alias}, through {alias.how}",
             fix=f"hide {alias.alias} as well, or unmount it",
@@ -194,10 +194,8 @@ def _aliased(found: Survey) -> list[Problem]:
 
 
 def _linked(paths: Sequence[str]) -> Problem:
-    from runner_e2e.errors import Problem
-
     more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
-    return Problem(
+    return _problem(
         what=f"hidden path {paths[0]}{more} is refused",
         why="the file has another name outside the hidden paths: a hard link",
         fix="remove or hide the other name, or accept it with allow_hard_links (--allow-hard-links)",

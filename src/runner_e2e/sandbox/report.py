@@ -75,7 +75,9 @@ class Report(Record):
         lines += [f"sandbox: created {path}" for path in self.created]
         lines += [f"sandbox: absent {path}" for path in self.absent]
         lines += [f"sandbox: {e.layer} {e.state}: {e.why}" for e in self.layers if e.state == "unavailable"]
-        return lines + [f"sandbox: limit: {text}" for text in self.limits if text not in (*_ALWAYS, _OPEN_WITHOUT["network"])]
+        return lines + [
+            f"sandbox: limit: {text}" for text in self.limits if text not in (*_ALWAYS, _OPEN_WITHOUT["network"])
+        ]
 
 
 class Outcome(Record):
