@@ -17,7 +17,7 @@ from runner_e2e.engine.cancellation import Cancellation
 from runner_e2e.engine.processes import SOURCE, Ended, run_harness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PATH = os.environ["PATH"]
 
@@ -37,6 +37,7 @@ def run(
     grace: float = 1.0,
     program: str = "/bin/sh",
     directory: str = "/",
+    output: Callable[[bytes], None] | None = None,
 ) -> tuple[Ended, str]:
     printed: list[bytes] = []
     ended = run_harness(
@@ -49,7 +50,7 @@ def run(
             "grace": grace,
         },
         environ={},
-        output=printed.append,
+        output=output or printed.append,
         cancellation=cancellation,
     )
     return ended, b"".join(printed).decode()
@@ -81,15 +82,21 @@ def test_the_environment_is_exactly_what_was_given(cancellation: Cancellation) -
 
 
 def test_nothing_else_is_inherited(cancellation: Cancellation) -> None:
+    look = (
+        "import os, resource, stat;"
+        "print(*[fd for fd in range(256) if os.path.lexists(f'/proc/self/fd/{fd}')]);"
+        "print(os.read(0, 1), *[stat.S_ISFIFO(os.fstat(fd).st_mode) for fd in (1, 2)]);"
+        "print(resource.getrlimit(resource.RLIMIT_CORE)[0])"
+    )
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
     try:
-        _, printed = run("ls -l /proc/$$/fd | grep -c pipe; ls /proc/$$/fd; cat; ulimit -c", cancellation)
+        _, printed = run(f'exec {sys.executable} -I -S -c "{look}"', cancellation)
     finally:
         os.close(reader)
         os.close(writer)
-    # 1 and 2 are the output; 0 is empty; no core dump would keep the environment.
-    assert printed.split() == ["2", "0", "1", "2", "0"]
+    # 0 is empty, 1 and 2 are the output; no core dump would keep the environment.
+    assert printed.splitlines() == ["0 1 2", "b'' True True", "0"]
 
 
 def test_signals_have_their_default_dispositions(cancellation: Cancellation) -> None:
@@ -202,7 +209,7 @@ def test_a_process_that_keeps_forking_away_is_ended(cancellation: Cancellation) 
     ended, _ = run(f"{runaway} & {runaway} & sleep 0.3; exit 0", cancellation)
     assert ended.code == 0
     assert ended.complete
-    assert ended.left >= 2
+    assert ended.left >= 1
 
 
 def test_a_flood_does_not_block(cancellation: Cancellation) -> None:
@@ -213,57 +220,47 @@ def test_a_flood_does_not_block(cancellation: Cancellation) -> None:
 
 def test_a_held_pipe_is_not_waited_for(cancellation: Cancellation) -> None:
     """A process outside the tree may hold the output's other end: here this test itself, through /proc."""
-    opened: list[int] = []
+    held: list[int] = []
 
-    def steal() -> None:
-        for _ in range(500):
-            time.sleep(0.01)
-            for process in Path("/proc").glob("[0-9]*"):
-                try:
-                    if b"hold-me" in (process / "cmdline").read_bytes().split(b"\0"):
-                        opened.append(os.open(process / "fd" / "1", os.O_WRONLY | os.O_NONBLOCK))
-                        return
-                except OSError:
-                    continue
+    def hold(chunk: bytes) -> None:
+        held.append(os.open(f"/proc/{int(chunk)}/fd/1", os.O_WRONLY | os.O_NONBLOCK))
 
-    thread = threading.Thread(target=steal)
-    thread.start()
-    try:
-        ended, _ = run("exec sh -c 'sleep 1.5' hold-me", cancellation)
-    finally:
-        thread.join()
-        for descriptor in opened:
-            os.close(descriptor)
-    assert opened
+    ended, _ = run("echo $$; sleep 1", cancellation, output=hold)
+    os.close(held[0])
     assert ended.code == 0
-    assert ended.seconds < 10
+    assert ended.seconds < 15
 
 
 @pytest.mark.parametrize(
     ("numbers", "least", "most"),
     [
         ([signal.SIGTERM], 1.4, 8.0),
-        ([signal.SIGINT, signal.SIGTERM], 0.0, 3.0),
-        ([signal.SIGINT, signal.SIGINT], 0.0, 3.0),
+        ([signal.SIGINT, signal.SIGTERM], 0.0, 4.5),
+        ([signal.SIGINT, signal.SIGINT], 0.0, 4.5),
     ],
 )
 def test_cancellation(cancellation: Cancellation, numbers: list[signal.Signals], least: float, most: float) -> None:
+    printed: list[bytes] = []
+
     def ask() -> None:
-        time.sleep(0.3)
+        while not printed:
+            time.sleep(0.01)
+        asked.append(time.monotonic())
         for number in numbers:
             cancellation.request(number)
             time.sleep(0.2)
 
+    asked: list[float] = []
     thread = threading.Thread(target=ask)
     thread.start()
-    begun = time.monotonic()
-    ended, printed = run("trap '' TERM; echo $$; while :; do sleep 600; done", cancellation, grace=30.0)
-    seconds = time.monotonic() - begun - 0.3
+    script = "trap '' TERM; echo $$; while :; do sleep 600; done"
+    ended, _ = run(script, cancellation, grace=30.0, output=printed.append)
+    seconds = time.monotonic() - asked[0]
     thread.join()
     assert ended.cancelled == numbers[0]
     assert ended.signal == "SIGKILL"
     assert least <= seconds <= most
-    assert not any(map(alive, pids(printed)))
+    assert not any(map(alive, pids(b"".join(printed).decode())))
 
 
 def test_a_cancelled_run_starts_nothing_that_lasts(cancellation: Cancellation) -> None:
@@ -311,7 +308,7 @@ def test_a_killed_supervisor_takes_the_harness_with_it(cancellation: Cancellatio
             for child in " ".join(path.read_text() for path in children).split():
                 grandchildren = Path(f"/proc/{child}/task/{child}/children").read_text().split()
                 for grandchild in grandchildren:
-                    if b"600.125" in Path(f"/proc/{grandchild}/cmdline").read_bytes():
+                    if Path(f"/proc/{grandchild}/cmdline").read_bytes() == b"sleep\000600.125\0":
                         os.kill(int(child), signal.SIGKILL)
                         return
 
@@ -323,4 +320,7 @@ def test_a_killed_supervisor_takes_the_harness_with_it(cancellation: Cancellatio
     assert ended.supervisor_lost
     assert not ended.complete
     (harness,) = pids(printed)
+    limit = time.monotonic() + 10  # the kernel kills it when its parent has ended, which is not before this is told
+    while alive(harness) and time.monotonic() < limit:
+        time.sleep(0.02)
     assert not alive(harness)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from runner_e2e import kernel, selected_id
 from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE, parse_key
 from runner_e2e.engine.cancellation import Cancellation
-from runner_e2e.engine.supervisor import descendants, signal_all
+from runner_e2e.engine.supervisor import children, kill_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,7 +61,7 @@ def _end_orphans() -> None:
     """Ends what was left by a supervisor that was killed; otherwise there is nothing."""
     limit = time.monotonic() + _ORPHAN_LIMIT
     while time.monotonic() < limit:
-        signal_all(descendants(), signal.SIGKILL)
+        kill_children(children())
         try:
             ended, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
