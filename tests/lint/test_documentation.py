@@ -43,7 +43,8 @@ def test_the_first_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("approximate outcome", 1), ("approximate matrix", 1), ("not followed", 0)]
+    ("name", "found"),
+    [("approximate outcome", 1), ("approximate matrix", 1), ("approximate filter", 1), ("not followed", 0)],
 )
 def test_approximations_are_as_the_page_says(tmp_path: Path, name: str, found: int) -> None:
     _, text = EXAMPLES[name][0]

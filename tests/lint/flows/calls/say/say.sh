@@ -1,0 +1,3 @@
+if [ "$CELL" ]; then
+  tool "$CELL" # leak
+fi
