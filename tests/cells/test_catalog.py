@@ -120,6 +120,18 @@ def test_the_variable_of_the_id_is_always_confidential() -> None:
     assert catalog.confidential.inputs == ()
 
 
+DIGEST = "0123456789abcdef" * 4
+
+
+def test_artifacts_are_read_with_their_digests_and_their_root() -> None:
+    text = built(top=f"artifacts: {{trusted-launch-root: /rom, files: [{{path: bin/a, sha256: {DIGEST}}}]}}")
+    found = parse_catalog(text, path=PATH).artifacts
+    assert found.trusted_launch_root == "/rom"
+    assert [(file.path, file.sha256) for file in found.files] == [("bin/a", DIGEST)]
+    none = parse_catalog(built(), path=PATH).artifacts
+    assert (none.files, none.trusted_launch_root) == ((), "")
+
+
 # What is put into a catalog, what stands at the place of the mistake, what is said, and what the fix says.
 MISTAKES: dict[str, tuple[str, str, str, str]] = {
     "unknown key at the top": (built(top="sutes: {}"), "sutes", "unknown key 'sutes'", "did you mean suites?"),
@@ -296,6 +308,25 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
         "{case: b, profile",
         "excluded twice",
         "remove one",
+    ),
+    "digest that is none": (
+        built(top="artifacts: {files: [{path: /a, sha256: abc}]}"),
+        "abc",
+        "artifacts.files.0.sha256 'abc' is not allowed",
+        "rename",
+    ),
+    "artifact without a digest": (built(top="artifacts: {files: [{path: /a}]}"), "{path: /a}", "has no sha256", "add"),
+    "artifact twice": (
+        built(top=f"artifacts: {{files: [{{path: b/c, sha256: {DIGEST}}}, {{path: ./b/c, sha256: {DIGEST}}}]}}"),
+        "./b/c",
+        "the artifact './b/c' is there twice",
+        "remove one",
+    ),
+    "relative trusted root": (
+        built(top=f"artifacts: {{trusted-launch-root: rom, files: [{{path: /a, sha256: {DIGEST}}}]}}"),
+        "rom,",
+        "artifacts.trusted-launch-root 'rom' is not allowed",
+        "rename",
     ),
     "same exclusion twice": (
         built(cases="b:", top="exclusions:\n- {case: b}\n- {case: 'b'}"),

@@ -54,6 +54,9 @@ def agree(text: str) -> bool:
 FULL = """\
 version: 1
 harness: {command: [run, 1, true], directory: d, env: {A: x, B: 1.5, C: false}, pass-env: [D], hide: [e, 1]}
+artifacts:
+  trusted-launch-root: /rom
+  files: [{path: /rom/a, sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef}]
 selected-id: {variable: V, detection: auto, argv-fallback: true, sources: [a]}
 confidential: {inputs: [a-b], matrix: [_c], env: [D]}
 credentials: {K: {description: x}, L: null}

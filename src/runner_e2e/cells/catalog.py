@@ -14,6 +14,8 @@ from runner_e2e.cells.catalog_checks import MAXIMUM_TIMEOUT, Draft, Repetition, 
 from runner_e2e.cells.catalog_secrets import find_raw_secrets, without_values
 from runner_e2e.cells.model import (
     DEFAULT_SELECTED_ID_VARIABLE,
+    Artifact,
+    Artifacts,
     Case,
     Catalog,
     Confidential,
@@ -63,10 +65,14 @@ _INPUT = Format(
     pattern=re.compile(r"[A-Za-z_][A-Za-z0-9_-]*"),
     rule="an input or a matrix key begins with a letter or '_' and goes on with letters, digits, '-' and '_'",
 )
+_SOME_PATH = Format(pattern=re.compile(r"[\s\S]+"), rule="a path is not empty")
+_ABSOLUTE_PATH = Format(pattern=re.compile(r"/[\s\S]*"), rule="it is an absolute path, which begins with /")
+_SHA256 = Format(pattern=re.compile(r"[0-9a-f]{64}"), rule="a SHA-256 digest has 64 digits from 0-9 and a-f")
 
 _KEYS = (
     "version",
     "harness",
+    "artifacts",
     "selected-id",
     "confidential",
     "credentials",
@@ -179,6 +185,7 @@ class _Shape:
             plain_ids=reader.boolean(top.get("plain-ids"), "/plain-ids", default=False),
             places=reader.places,
             max_parallel=reader.integer(top.get("max-parallel"), "/max-parallel", least=1, most=256),
+            artifacts=self._artifacts(_present(top.get("artifacts"))),
         )
 
     def _harness(self, node: Node | None) -> Harness:
@@ -197,6 +204,20 @@ class _Shape:
             pass_environment=reader.names(section.get("pass-env"), "/harness/pass-env", _VARIABLE) or (),
             hide=reader.words(section.get("hide"), "/harness/hide"),
         )
+
+    def _artifacts(self, node: Node | None) -> Artifacts:
+        if node is None:
+            return Artifacts()
+        reader = self.reader
+        section = reader.section(node, "/artifacts", ("files", "trusted-launch-root"), required=("files",))
+        files = []
+        for pointer, item in reader.items(section.get("files"), "/artifacts/files", "name an executable"):
+            entry = reader.section(item, pointer, ("path", "sha256"), required=("path", "sha256"))
+            path = reader.name(entry.get("path"), f"{pointer}/path", _SOME_PATH)
+            sha256 = reader.name(entry.get("sha256"), f"{pointer}/sha256", _SHA256)
+            files.append(Artifact(path=path or "", sha256=sha256 or ""))
+        root = reader.name(section.get("trusted-launch-root"), "/artifacts/trusted-launch-root", _ABSOLUTE_PATH)
+        return Artifacts(files=tuple(files), trusted_launch_root=root or "")
 
     def _variables(self, section: Section) -> dict[str, str]:
         node = _present(section.get("env"))

@@ -80,6 +80,7 @@ def check_meaning(draft: Draft) -> Iterator[Problem]:
     yield from checks.costs()
     yield from checks.lengths()
     yield from checks.harness()
+    yield from checks.artifacts()
     yield from checks.selected_id()
     yield from checks.variables()
     yield from checks.exclusions(complete=not references)
@@ -263,6 +264,19 @@ class _Checks:
                 fix="write it without a leading / or ~ and without ..",
                 place=place,
             )
+
+    def artifacts(self) -> Iterator[Problem]:
+        """Executables that are named twice."""
+        first: dict[str, int] = {}
+        for index, file in enumerate(self.catalog.artifacts.files):
+            known = first.setdefault(str(PurePosixPath(file.path)), index)
+            if file.path and known != index:
+                yield Problem(
+                    what=f"the artifact {quote(file.path)} is there twice",
+                    why=f"line {self.at(f'/artifacts/files/{known}').line} has it too, and a file has one digest",
+                    fix="remove one of them",
+                    place=self.at(f"/artifacts/files/{index}/path"),
+                )
 
     def selected_id(self) -> Iterator[Problem]:
         """A way for the id that cannot work, or that was not allowed."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_CATALOG_PATH",
     "DEFAULT_SELECTED_ID_VARIABLE",
+    "Artifact",
+    "Artifacts",
     "Case",
     "Catalog",
     "Cell",
@@ -78,6 +80,22 @@ class Harness:
     environment: Mapping[str, str] = field(default_factory=dict)
     pass_environment: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """An executable by its path (absolute, or relative to the target's root) and the SHA-256 it must have, in hex."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifacts:
+    """Executables that are launched by their content. ``trusted_launch_root`` is empty where there is none."""
+
+    files: tuple[Artifact, ...] = ()
+    trusted_launch_root: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,3 +198,4 @@ class Catalog:
     plain_ids: bool
     places: Mapping[str, Place]
     max_parallel: int | None = None
+    artifacts: Artifacts = Artifacts()
