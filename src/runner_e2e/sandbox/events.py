@@ -31,22 +31,34 @@ class Event(Record):
 
 
 class Reporter:
-    """Writes events. A line is short enough for a pipe to take it whole."""
+    """Writes events. What is only noted goes out with the next one that is told: each write wakes the launcher."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
+        self.noted = b""
+
+    def note(self, kind: str, *fields: object) -> None:
+        """Keeps one event for later."""
+        line = "\t".join([kind, *(" ".join(str(field).split()) for field in fields)])
+        self.noted += os.fsencode(line)[:4000] + b"\n"
 
     def tell(self, kind: str, *fields: object) -> None:
-        """Writes one event; a launcher that is gone hears nothing."""
-        line = "\t".join([kind, *(" ".join(str(field).split()) for field in fields)])
+        """Writes one event and those noted before."""
+        self.note(kind, *fields)
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what is noted; a launcher that is gone hears nothing."""
+        noted, self.noted = self.noted, b""
         try:
-            os.write(self.descriptor, os.fsencode(line)[:4000] + b"\n")
+            while noted:
+                noted = noted[os.write(self.descriptor, noted) :]
         except BrokenPipeError:
             return
 
     def layer(self, name: str, state: str, why: str = "") -> None:
-        """Says what became of a layer."""
-        self.tell("layer", name, state, why)
+        """Notes what became of a layer."""
+        self.note("layer", name, state, why)
 
 
 def parse(line: bytes) -> Event:

@@ -81,6 +81,7 @@ def _run(plan: Plan, streams: Streams, maps: Mapping[tuple[int, int], int], repo
     agent = os.fork()
     if agent == 0:
         inside.become(plan, own, started_write, report, mask)
+    report.noted = b""  # the agent's process tells it
     os.close(started_write)
     _let_go(own)
     if os.read(started_read, 1) == b"":
@@ -182,9 +183,24 @@ def _serve(agent: int, control: int, signals: int, *, alone: bool) -> int:
                 status = _reap(agent)
             elif status is None and not _pass_on(control, agent):
                 status = _SIGKILL
-    if not alone:
+    if alone:
+        _end_namespace()
+    else:
         _end_children()
     return status
+
+
+def _end_namespace() -> None:
+    """Kills every other process of this pid namespace, so that none is left when the end is told."""
+    try:
+        os.kill(-1, _SIGKILL)
+    except ProcessLookupError:
+        return
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        return
 
 
 def _reap(agent: int) -> int | None:

@@ -53,6 +53,7 @@ def become(plan: Plan, streams: Streams, started: int, report: Reporter, mask: b
         if plan.namespaces & kernel.CLONE_NEWPID == 0:
             kernel.set_parent_death_signal(_SIGKILL)
         kernel.unblock_signals(mask)
+        report.flush()
         _execute(plan)
     except _RefusedError as error:
         report.tell("failed", *error.event)
@@ -79,7 +80,7 @@ def _leave_keyrings(plan: Plan, report: Reporter) -> None:
             raise _RefusedError(
                 "no session keyring of its own", str(error), "do not require the layer keyrings"
             ) from error
-        report.tell("limit", f"the agent keeps the session keyring of the launcher: {error.strerror}")
+        report.note("limit", f"the agent keeps the session keyring of the launcher: {error.strerror}")
 
 
 def _change_user(plan: Plan, report: Reporter) -> None:
@@ -113,7 +114,7 @@ def _raise_wall(plan: Plan, report: Reporter) -> None:
         count = landlock.restrict_paths(rights, plan.steps)
         report.layer("wall", "active", f"landlock alone, {count} rules")
         for text in rights.limits:
-            report.tell("limit", text)
+            report.note("limit", text)
     if rights.scopes:
         report.layer("scopes", "active")
 
