@@ -19,6 +19,10 @@ from pathlib import Path
 STAND_INS = ("tool", "tool2", "docker", "podman", "kubectl", "gh", "aws", "npm", "ssh", "parallel", "flock2")
 PIECE = 8
 
+# A process namespace of its own: when its first process is killed, for example after the time-out below, the kernel
+# ends every process in it. Killing strace alone would leave a snippet that loops in the background running for ever.
+CAGE = ("unshare", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
+
 
 @dataclass(frozen=True)
 class Snippet:
@@ -105,14 +109,15 @@ def executed_verdict(snippet: Snippet) -> bool:
         }
         shell = shutil.which("dash" if snippet.shell == "sh" else "bash")
         assert shell is not None
+        strace = ["strace", "-f", "-x", "-s", "1000000", "-v", "-e", "trace=execve", "-o", str(log)]
         subprocess.run(
-            ["strace", "-f", "-x", "-s", "1000000", "-v", "-e", "trace=execve", "-o", str(log), shell, str(script)],
+            [*CAGE, *strace, shell, str(script)],
             cwd=work,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=60,
+            timeout=20,
             check=False,
         )
         text = log.read_text(errors="replace")
