@@ -234,7 +234,7 @@ def test_a_held_pipe_is_not_waited_for(cancellation: Cancellation) -> None:
 @pytest.mark.parametrize(
     ("numbers", "least", "most"),
     [
-        ([signal.SIGTERM], 1.4, 8.0),
+        ([signal.SIGTERM], 0.9, 8.0),
         ([signal.SIGINT, signal.SIGTERM], 0.0, 4.5),
         ([signal.SIGINT, signal.SIGINT], 0.0, 4.5),
     ],

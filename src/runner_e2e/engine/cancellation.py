@@ -15,7 +15,7 @@ __all__ = ["Cancellation"]
 
 # A cancelled job gets SIGINT, 7.5 s later SIGTERM, 2.5 s later its end (actions/runner, ProcessInvoker). The results
 # are written after the harness has ended, so the grace after either signal must end well before the next event.
-GRACE: Final = {signal.SIGINT: 5.0, signal.SIGTERM: 1.5, signal.SIGHUP: 1.5}
+GRACE: Final = {signal.SIGINT: 5.0, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
 
 
 class Cancellation:
