@@ -56,6 +56,17 @@ def test_a_launch(here: Actor, launcher: Launcher, prepared: Prepared) -> None:
     assert output(launcher, prepared, script) == (4, f"own\n{here.work}\n")
 
 
+def test_the_agent_has_the_layers_of_the_command_line(launcher: Launcher, prepared: Prepared) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    with launcher.start(prepared, ["/bin/true"], stdin=nothing, stdout=nothing, stderr=nothing) as launch:
+        states = {entry.layer: entry.state for entry in launch.report.layers}
+        launch.wait(30)
+    os.close(nothing)
+    assert launch.report.mode in {"privileged", "user-namespace", "sudo"}
+    inactive = {layer for layer, state in states.items() if state != "active"}
+    assert inactive == ({"network"} if launch.report.mode != "user-namespace" else {"network", "identity"})
+
+
 def test_many_launches_from_many_threads(launcher: Launcher, prepared: Prepared) -> None:
     found: dict[int, tuple[int, str]] = {}
 

@@ -128,7 +128,7 @@ def _mount(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
     try:
         layer = "mounts"
         mounts.make_view(plan, maps)
-        if plan.user >= 0:
+        if plan.mapped:
             covered = bool(plan.namespaces & kernel.CLONE_NEWIPC)
             mounts.add_account(plan.user, plan.group, dict(plan.environment).get("HOME", "/"), keep=covered)
         if plan.namespaces & kernel.CLONE_NEWIPC:
@@ -166,7 +166,7 @@ def _tell_namespaces(plan: Plan, report: Reporter) -> None:
         if plan.namespaces & flag:
             report.layer(layer, "active")
     if plan.namespaces and plan.need("startup-files") != "off":
-        why = "another user" if plan.user >= 0 else "read-only, in a home of its own"
+        why = "another user" if plan.mapped else "read-only, in a home of its own"
         report.layer("startup-files", "active", why)
 
 

@@ -96,7 +96,8 @@ def _change_user(plan: Plan, report: Reporter) -> None:
     os.setgroups([])
     os.setresgid(plan.group, plan.group, plan.group)
     os.setresuid(plan.user, plan.user, plan.user)
-    report.layer("identity", "active", f"user {plan.user}, group {plan.group}")
+    if plan.mapped:
+        report.layer("identity", "active", f"user {plan.user}, group {plan.group}")
 
 
 def _raise_wall(plan: Plan, report: Reporter) -> None:

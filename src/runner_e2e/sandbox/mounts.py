@@ -259,7 +259,7 @@ def mount_memory_files() -> None:
 
 def owners(plan: Plan) -> tuple[tuple[int, int], ...]:
     """Owner and group of everything that *plan* gives the agent as its own and that is not its own already."""
-    if plan.user < 0:
+    if not plan.mapped:
         return ()
     found = {(step.user, step.group) for step in plan.steps if step.role in {"expose", "own"}}
     return tuple(sorted(found - {(plan.user, plan.group)}))
@@ -299,4 +299,11 @@ def _map(*, user: tuple[int, int], group: tuple[int, int]) -> int:
     finally:
         os.close(done_write)
         os.close(ready_read)
+        _collect(helper)
+
+
+def _collect(helper: int) -> None:
+    try:
         os.waitpid(helper, 0)
+    except ChildProcessError:
+        return  # a service does not keep children that have ended

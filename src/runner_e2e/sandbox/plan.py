@@ -42,7 +42,8 @@ class Step(Record):
 class Plan(Record):
     """Everything that the processes of one launch need. Only plain values, so that it can be sent.
 
-    ``namespaces`` are flags of clone(2). ``user`` and ``group`` are those the agent gets, -1 to keep the launcher's.
+    ``namespaces`` are flags of clone(2). ``user`` and ``group`` are those the agent gets, -1 to keep the launcher's;
+    ``mapped`` says that its own files are shown as theirs.
     ``launcher_user`` and ``launcher_group`` are the launcher's; ``abi`` is the Landlock ABI of the kernel.
     ``notes`` say what the view leaves open.
     ``layers`` maps a layer to "required", "best-available" or "off"; ``locked`` chooses the wall of locked mounts.
@@ -60,6 +61,7 @@ class Plan(Record):
     launcher_group: int
     user: int = -1
     group: int = -1
+    mapped: bool = False
     locked: bool = False
     abi: int = 0
     notes: tuple[str, ...] = ()

@@ -223,12 +223,15 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
 ) -> Plan:
     """The plan of a launch in *mode* (privileged, user-namespace, bare) that does not use the layers *without*."""
     left_out = {*without, *(layer for layer in policy.layers if policy.need(layer) == "off")}
-    agent = -1
-    if mode in {"privileged", "sudo"} and "identity" not in left_out and policy.identity == "agent":
-        agent = policy.user or AGENT_USER
+    mapped = mode in {"privileged", "sudo"} and "identity" not in left_out and policy.identity == "agent"
+    agent, group = -1, -1
+    if mapped:
+        agent = group = policy.user or AGENT_USER
+    elif mode == "sudo":  # root only makes the view
+        agent, group = host.user, host.group
     steps, notes = found.base, tuple[str, ...]()
     if mode != "bare":
-        steps, notes = _whole_view(found, agent, startup="startup-files" not in left_out)
+        steps, notes = _whole_view(found, agent if mapped else -1, startup="startup-files" not in left_out)
     return Plan(
         mode=mode,
         steps=steps,
@@ -240,7 +243,8 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         launcher_user=0 if mode == "sudo" else host.user,
         launcher_group=0 if mode == "sudo" else host.group,
         user=agent,
-        group=agent,
+        group=group,
+        mapped=mapped,
         locked=policy.wall == "locked-mounts",
         abi=host.abi,
         notes=notes,
