@@ -10,23 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "src"))  # noqa: PTH118, PTH120
 
-from runner_e2e.artifacts.command import execute, failure_status
-from runner_e2e.errors import RunnerE2EError
-
-
-def log(line: str) -> None:
-    """Writes one line of the log."""
-    print(line, file=sys.stderr, flush=True)
-
-
-def main() -> int:
-    """Becomes the artifact, or returns 125 to 127 after one message."""
-    try:
-        execute(sys.argv[1:], log=log)
-    except RunnerE2EError as error:
-        log(f"launch_artifact: {error}")
-        return failure_status(error.exit_code)
-
+from runner_e2e.artifacts.command import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

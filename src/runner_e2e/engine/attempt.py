@@ -9,9 +9,11 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from runner_e2e.artifacts.listing import LISTING_VARIABLE, REPORTS_VARIABLE
 from runner_e2e.engine.failures import judge, retry_after
 from runner_e2e.engine.harness_environment import credentials_of, harness_environment
 from runner_e2e.engine.harness_result import HarnessReport, read_report
+from runner_e2e.engine.listed_artifacts import launched_by_content, listing_of, refused_harness
 from runner_e2e.engine.output import OutputSink
 from runner_e2e.engine.policy import policy_document
 from runner_e2e.engine.processes import SOURCE, run_harness
@@ -23,6 +25,7 @@ from runner_e2e.report.results import RESULT_FILE, Failure, FailureClass, Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from runner_e2e.engine.campaign_plan import Campaign, PlannedCell, Reporter
     from runner_e2e.engine.cancellation import Cancellation
@@ -54,6 +57,8 @@ class Attempt:
         self.instance = self.directory / "instance"
         self.private = self.directory / "private"
         self.reports = self.private / "sandbox"
+        self.artifact_reports = self.private / "artifacts"
+        self.listing = listing_of(campaign.catalog.artifacts, target=campaign.target)
         self.secrets = credentials_of(planned.cell, campaign.environ)
         self.started = time.time()
 
@@ -79,17 +84,23 @@ class Attempt:
     def _run_harness(self, reporter: Reporter, cancellation: Cancellation) -> Facts:
         relay = (lambda line: reporter.output(self.planned, line)) if self.campaign.relay else None
         sink = OutputSink(self.private / "harness.log", self.campaign.redactor, relay)
+        specification = self._specification()
         try:
             ended = run_harness(
-                self._specification(), environ=self.campaign.environ, output=sink.take, cancellation=cancellation
+                launched_by_content(specification, self.listing),
+                environ=self.campaign.environ,
+                output=sink.take,
+                cancellation=cancellation,
             )
         finally:
             output = sink.close()
         report = read_report(self.private / "harness-result.json", self.campaign.redactor)
         leaked = [name for name, value in self.secrets.items() if value in sink.found]
-        failure = judge(ended, report, timeout=self.planned.cell.timeout, leaked=leaked)
+        artifacts = self._launch_reports(self.artifact_reports)
+        refused = refused_harness(specification, self.listing, ended, artifacts)
+        failure = refused or judge(ended, report, timeout=self.planned.cell.timeout, leaked=leaked)
         said = report if isinstance(report, HarnessReport) else None
-        usage = NOTHING_SPENT if ended.not_started else said.usage if said else Usage()
+        usage = NOTHING_SPENT if ended.not_started or refused else said.usage if said else Usage()
         return Facts(
             verdict="failed" if failure else "passed",
             failure=failure,
@@ -103,7 +114,8 @@ class Attempt:
             ended=ended,
             usage=usage,
             output=output,
-            sandbox=self._sandbox_reports(),
+            sandbox=self._launch_reports(self.reports),
+            artifacts=artifacts,
             notes=(*filter(None, [sink.problem]), *(said.notes if said else ())),
         )
 
@@ -117,7 +129,7 @@ class Attempt:
 
     def _prepare(self) -> None:
         """Makes the directories, a record that counts if nothing after it does, and the policy. Raises OSError."""
-        for directory in (self.directory, self.instance, self.private, self.reports):
+        for directory in (self.directory, self.instance, self.private, self.reports, self.artifact_reports):
             directory.mkdir(mode=0o700, parents=directory == self.directory)
         what = "the engine ended before the attempt did"
         unfinished = replace(self._failed_to_begin("transient_infrastructure", what), usage=Usage())
@@ -126,6 +138,8 @@ class Attempt:
         confidential = (catalog.selected_id.variable, *catalog.confidential.environment)
         policy = policy_document(self.campaign.hidden, instance=self.instance, confidential=confidential)
         write_json(policy, self.private / "policy.json")
+        if self.listing.files:
+            write_json(self.listing.to_document(), self.private / "artifacts.json")
 
     def _specification(self) -> Specification:
         catalog, cell = self.campaign.catalog, self.planned.cell
@@ -157,6 +171,9 @@ class Attempt:
             SANDBOX_POLICY: str(self.private / "policy.json"),
             SANDBOX_REPORTS: str(self.reports),
         }
+        if self.listing.files:
+            variables[LISTING_VARIABLE] = str(self.private / "artifacts.json")
+            variables[REPORTS_VARIABLE] = str(self.artifact_reports)
         if AGENT_SANDBOX.is_file():
             variables[AGENT_SANDBOX_ENTRY] = str(AGENT_SANDBOX)
         if self.planned.selection == "env":
@@ -176,11 +193,11 @@ class Attempt:
             os.truncate(log, 0)
             write_result(result, path)
 
-    def _sandbox_reports(self) -> tuple[Mapping[str, object], ...]:
-        """What each launch said of its walls; one that cannot be read is told apart from one that was not made."""
+    def _launch_reports(self, directory: Path) -> tuple[Mapping[str, object], ...]:
+        """What each launch said of its walls or artifact; an unreadable report is told from one that was not made."""
         found: list[Mapping[str, object]] = []
         secrets = Redactor(self.secrets.values())
-        paths = sorted(self.reports.glob("*.json")) if self.reports.is_dir() else []
+        paths = sorted(directory.glob("*.json")) if directory.is_dir() else []
         for path in paths[:MAXIMUM_SANDBOX_REPORTS]:
             try:
                 document = read_document(path, limit=MAXIMUM_SANDBOX_REPORT_BYTES).values

@@ -34,6 +34,7 @@ class Facts:
     usage: Usage = NOTHING_SPENT
     output: Output = field(default_factory=Output)
     sandbox: tuple[Mapping[str, object], ...] = ()
+    artifacts: tuple[Mapping[str, object], ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -58,6 +59,7 @@ def assemble(campaign: Campaign, planned: PlannedCell, number: int, facts: Facts
         output=facts.output,
         left_processes=ended.left,
         sandbox=facts.sandbox,
+        artifacts=facts.artifacts,
         notes=facts.notes,
         definition_hash=planned.cell.definition_hash,
         engine=__version__,

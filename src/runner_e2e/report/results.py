@@ -112,6 +112,7 @@ class Result:
     """One attempt. Times are UTC in ISO 8601, ``duration_s`` is seconds, ``attempt`` counts from 1.
 
     ``attempts`` is how many the plan allows. ``sandbox`` holds the reports of the launches that the harness made.
+    ``artifacts`` says how each executable that the catalog lists was run, and why, or why it was refused.
     ``left_processes`` is how many processes still ran when the harness had ended; they were ended too.
     """
 
@@ -136,6 +137,7 @@ class Result:
     definition_hash: str
     engine: str
     host: Host
+    artifacts: tuple[Mapping[str, object], ...] = ()
 
     def __post_init__(self) -> None:
         if (self.verdict == "passed") != (self.failure is None):
@@ -148,6 +150,7 @@ def result_as_json(result: Result) -> dict[str, object]:
     if result.failure:
         document["failure"] = {"class": result.failure.failure_class, "message": result.failure.message}
     document["sandbox"] = [dict(report) for report in result.sandbox]
+    document["artifacts"] = [dict(report) for report in result.artifacts]
     document["notes"] = list(result.notes)
     return document
 
@@ -220,6 +223,7 @@ def result_from(fields: Fields) -> Result:
             output=Output(bytes=output.count("bytes"), dropped_bytes=output.count("dropped_bytes")),
             left_processes=fields.count("left_processes"),
             sandbox=tuple(report.values for report in fields.objects("sandbox")),
+            artifacts=tuple(report.values for report in fields.objects("artifacts")),
             notes=tuple(notes),
             host=Host(kernel=host.text("kernel"), machine=host.text("machine"), python=host.text("python")),
         )
