@@ -24,6 +24,8 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "cells": ("runner_e2e.cli.cells", "cells", "Look at the cells of a catalog: list, matrix, explain."),
     "sandbox": ("runner_e2e.cli.sandbox", "sandbox", "Run a command with paths hidden from it."),
     "artifact": ("runner_e2e.cli.artifact", "artifact", "Launch executables whose content is known."),
+    "codex": ("runner_e2e.cli.codex", "codex", "Start Codex so that planning can read and not write."),
+    "grade": ("runner_e2e.cli.grade", "grade", "Turn what an agent did into a verdict with evidence."),
     "lint": ("runner_e2e.cli.lint", "lint", "Follow confidential values to every command line."),
     "audit": ("runner_e2e.cli.audit", "audit", "Prove from the kernel where a confidential value went."),
 }
