@@ -14,6 +14,7 @@ from runner_e2e.artifacts.opening import inherited_descriptor, open_artifact
 from runner_e2e.artifacts.reasons import Reason, not_in_place, reason
 from runner_e2e.artifacts.trusted_root import TrustedRoot
 from runner_e2e.errors import CommandNotExecutableError, LaunchError, UsageError
+from runner_e2e.sandbox.policy import RUNTIME_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     How = Literal["in-place", "sealed-snapshot", "inherited-snapshot"]
 
 __all__ = ["RUNTIME_VARIABLE", "Launch", "parse_digest", "prepare", "runtime_environment"]
-
-# Names the open descriptor of the running artifact, from which a nested launch can start it again.
-RUNTIME_VARIABLE = "PAPERCLIP_VERIFIED_RUNTIME_EXECUTABLE"
 
 # Shells use descriptors up to 9 for redirections and the next few for themselves.
 _FIRST_DESCRIPTOR = 20

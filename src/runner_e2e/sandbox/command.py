@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from runner_e2e.artifacts.listing import prepare_listed
 from runner_e2e.sandbox.arguments import parse_arguments, policy_of
 from runner_e2e.sandbox.launcher import launch
 
@@ -63,7 +64,11 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
         if reports:
             _write(report, os.path.join(reports, f"{time.time_ns():020d}-{os.getpid()}.json"))
 
-    return launch(policy, request.command, started=started).status
+    listed = prepare_listed(request.command[0], os.environ, os.getcwd(), log=log)
+    if listed is None:
+        return launch(policy, request.command, started=started).status
+    with listed:
+        return launch(policy, request.command, started=started, program=listed.descriptor).status
 
 
 def failure_status(code: int) -> int:

@@ -10,13 +10,17 @@ __all__ = ["Event", "Reporter", "Streams", "parse"]
 
 
 class Streams(Record):
-    """Descriptors handed to a launch: the agent's three streams, the pipe of events, the pipe of signals."""
+    """Descriptors handed to a launch: the agent's three streams, the pipe of events, the pipe of signals.
+
+    ``program`` is the open file to execute, or -1 to look for the program by its name.
+    """
 
     stdin: int
     stdout: int
     stderr: int
     events: int
     control: int
+    program: int = -1
 
 
 class Event(Record):

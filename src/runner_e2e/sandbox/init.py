@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.sandbox.plan import Plan
 
-__all__ = ["run"]
+__all__ = ["hide_arguments", "run"]
 
 _SIGKILL = 9
 _NAME = b"sandbox"
@@ -70,7 +70,7 @@ def _run(plan: Plan, streams: Streams, maps: Mapping[tuple[int, int], int], repo
     else:
         # This process must outlive its launcher, to end what it adopted: the end of the control pipe tells it.
         kernel.set_child_subreaper()
-    _hide_arguments()
+    hide_arguments()
     if plan.namespaces & kernel.CLONE_NEWNS:
         _mount(plan, maps)
     if plan.namespaces & kernel.CLONE_NEWNET:
@@ -93,14 +93,17 @@ def _keep_only(
     streams: Streams, signals: int, maps: Mapping[tuple[int, int], int]
 ) -> tuple[Streams, int, Mapping[tuple[int, int], int]]:
     """Closes every descriptor but 0 to 2 and those of this launch, which get the numbers from 3 on."""
-    wanted = (streams.stdin, streams.stdout, streams.stderr, streams.events, streams.control, signals, *maps.values())
+    program = [streams.program] if streams.program >= 0 else []
+    agents = (streams.stdin, streams.stdout, streams.stderr)
+    wanted = (*agents, streams.events, streams.control, signals, *maps.values(), *program)
     high = max(*wanted, 3 + len(wanted)) + 1
     for index, descriptor in enumerate(wanted):
         os.dup2(descriptor, high + index, inheritable=False)
     for index in range(len(wanted)):
         os.dup2(high + index, 3 + index, inheritable=False)
     os.closerange(3 + len(wanted), 2**31 - 1)
-    kept = Streams(stdin=3, stdout=4, stderr=5, events=6, control=7)
+    last = 2 + len(wanted) if program else -1
+    kept = Streams(stdin=3, stdout=4, stderr=5, events=6, control=7, program=last)
     return kept, 8, {owner: 9 + index for index, owner in enumerate(maps)}
 
 
@@ -109,13 +112,24 @@ def _let_go(own: Streams) -> None:
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor, inheritable=False)
-    for descriptor in (nothing, own.stdin, own.stdout, own.stderr):
-        os.close(descriptor)
+    for descriptor in (nothing, own.stdin, own.stdout, own.stderr, own.program):
+        if descriptor >= 0:
+            os.close(descriptor)
     os.chdir("/")
 
 
-def _hide_arguments() -> None:
-    """Overwrites what ``cmdline`` shows of this process: the arguments of a launch name what is hidden."""
+_arguments_are_hidden = False
+
+
+def hide_arguments() -> None:
+    """Overwrites what ``cmdline`` shows of this process: the arguments of a launch name what is hidden.
+
+    Done once; the forks of a service inherit it.
+    """
+    global _arguments_are_hidden  # noqa: PLW0603 - a fact about the memory of this process
+    if _arguments_are_hidden:
+        return
+    _arguments_are_hidden = True
     try:
         start, length = kernel.arguments_area()
     except OSError:  # no /proc, so nobody reads it there

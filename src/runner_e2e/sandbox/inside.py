@@ -7,6 +7,7 @@ import os
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import landlock, seccomp
+from runner_e2e.sandbox.policy import RUNTIME_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.events import Reporter, Streams
     from runner_e2e.sandbox.plan import Plan, Step
 
-__all__ = ["become", "map_own_ids"]
+__all__ = ["become", "drop_bounding_set", "map_own_ids"]
 
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -54,6 +55,8 @@ def become(plan: Plan, streams: Streams, started: int, report: Reporter, mask: b
             kernel.set_parent_death_signal(_SIGKILL)
         kernel.unblock_signals(mask)
         report.flush()
+        if streams.program >= 0:
+            _execute_open(plan, streams.program)
         _execute(plan)
     except _RefusedError as error:
         report.tell("failed", *error.event)
@@ -61,6 +64,16 @@ def become(plan: Plan, streams: Streams, started: int, report: Reporter, mask: b
         report.tell("failed", 125, "the sandbox could not be set up", f"{type(error).__name__}: {error}", "")
     os.write(started, b"x")
     os._exit(125)
+
+
+def drop_bounding_set() -> None:
+    """Makes sure that no exec gains a capability; an ordinary user, who may not drop them, gains none anyway."""
+    if kernel.holds_bounding_capability(0):
+        for capability in range(_LAST_CAPABILITY + 1):
+            try:
+                kernel.drop_bounding_capability(capability)
+            except OSError:
+                break
 
 
 def map_own_ids(user: int, group: int) -> None:
@@ -85,12 +98,8 @@ def _leave_keyrings(plan: Plan, report: Reporter) -> None:
 
 def _change_user(plan: Plan, report: Reporter) -> None:
     """Drops the bounding set and every group, then takes the agent's user and group."""
-    if plan.mode != "bare" or kernel.effective_capabilities():
-        for capability in range(_LAST_CAPABILITY + 1):
-            try:
-                kernel.drop_bounding_capability(capability)
-            except OSError:
-                break
+    if plan.mode != "user-namespace":  # there, no user that the agent can become has any
+        drop_bounding_set()
     if plan.user < 0:
         return
     os.setgroups([])
@@ -235,6 +244,17 @@ def _execute(plan: Plan) -> NoReturn:
             f"{name}: command not found", why, "check its name; hidden directories hold no commands", 127
         )
     raise _RefusedError(f"{name}: cannot be executed", *_explain(worst), 126) from worst
+
+
+def _execute_open(plan: Plan, program: int) -> NoReturn:
+    """Replaces this process by an open file, which it and what it starts can reopen; raises with status 126."""
+    # Beyond what shells use for themselves, and beyond the last descriptor of this process.
+    number = os.dup2(program, max(20, program + 8), inheritable=True)
+    path = f"/proc/self/fd/{number}"
+    try:
+        os.execve(path, plan.argv, {**dict(plan.environment), RUNTIME_VARIABLE: path})  # noqa: S606
+    except OSError as error:
+        raise _RefusedError(f"{plan.argv[0]}: cannot be executed", *_explain(error), 126) from error
 
 
 def _search_path(environment: dict[str, str]) -> list[str]:

@@ -32,19 +32,21 @@ _FROM_TERMINAL = 0x80  # SI_KERNEL
 _BLOCK = 1 << 16
 
 
-def launch(
+def launch(  # noqa: PLR0913
     policy: Policy,
     argv: Sequence[str],
     *,
     directory: str | None = None,
     environment: Mapping[str, str] | None = None,
     started: Callable[[Report], None] | None = None,
+    program: int = -1,
 ) -> Outcome:
     """Runs *argv* under *policy* with this process's streams, passes signals on, and waits for its end.
 
     Only for a process with one thread; others use :class:`runner_e2e.sandbox.harness.Launcher`. *started* is called
-    once the command runs. Raises :class:`LaunchError` (125), :class:`CommandNotExecutableError` (126) or
-    :class:`CommandNotFoundError` (127) when it does not.
+    once the command runs. *program* is an open file to execute instead of looking for ``argv[0]``.
+    Raises :class:`LaunchError` (125), :class:`CommandNotExecutableError` (126) or :class:`CommandNotFoundError` (127)
+    when it does not run.
     """
     variables = dict(os.environ if environment is None else environment)
     host = read_host()
@@ -58,13 +60,13 @@ def launch(
         if not policy.relay_streams:
             refuse_reopening((0, 1, 2), plan.steps)
         progress = Progress(plan, found, created=created, without=without)
-        _attempt(progress, started)
+        _attempt(progress, started, program)
         if progress.refused is None:
             return progress.outcome()
         ways.refuse(*progress.refused)
 
 
-def _attempt(progress: Progress, started: Callable[[Report], None] | None) -> None:
+def _attempt(progress: Progress, started: Callable[[Report], None] | None, program: int) -> None:
     """One try, to its end: afterwards *progress* knows what came of it."""
     events_read, events_write = os.pipe2(os.O_CLOEXEC)
     control_read, control_write = os.pipe2(os.O_CLOEXEC)
@@ -73,7 +75,9 @@ def _attempt(progress: Progress, started: Callable[[Report], None] | None) -> No
     mask = kernel.block_signals()
     try:
         stdin, stdout, stderr = relays.inner
-        streams = Streams(stdin=stdin, stdout=stdout, stderr=stderr, events=events_write, control=control_read)
+        streams = Streams(
+            stdin=stdin, stdout=stdout, stderr=stderr, events=events_write, control=control_read, program=program
+        )
         wait = _begin(progress, streams, mask)
         if wait is None:
             return

@@ -47,6 +47,9 @@ LAYERS: Mapping[str, Need] = {
 }
 INDISPENSABLE = ("descriptors", "capabilities", "wall", "self-check")
 
+# Names the open descriptor of a running artifact. An agent gets its own, never that of the harness above it.
+RUNTIME_VARIABLE = "PAPERCLIP_VERIFIED_RUNTIME_EXECUTABLE"
+
 # Variables that would tell an agent where it runs, or reach a helper outside that reads files for it.
 DROPPED_VARIABLES = (
     "RUNNER_E2E_*",
@@ -63,6 +66,7 @@ DROPPED_VARIABLES = (
     "STY",
     "XAUTHORITY",
     "SUDO_*",
+    RUNTIME_VARIABLE,
 )
 
 

@@ -11,12 +11,13 @@ signals), then a plan as JSON. Answers come through the pipe of events.
 from __future__ import annotations
 
 import array
+import gc
 import json
 import os
 import socket
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import init, mounts
+from runner_e2e.sandbox import init, inside, mounts
 from runner_e2e.sandbox.events import Reporter, Streams
 from runner_e2e.sandbox.plan import Plan
 
@@ -37,7 +38,7 @@ def command(python: str) -> list[str]:
 def request(connection: socket.socket, plan: Plan, streams: Streams) -> None:
     """Sends one request."""
     content = json.dumps(plan.to_document()).encode()
-    descriptors = array.array("i", streams.values().values())
+    descriptors = array.array("i", [number for number in streams.values().values() if number >= 0])
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)]
     connection.sendmsg([len(content).to_bytes(8, "little")], rights)
     connection.sendall(content)
@@ -51,7 +52,11 @@ def serve() -> None:
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
     kernel.set_dumpable(dumpable=False)
-    kernel.set_name("sandbox")
+    # What every launch would do again, in this process once.
+    init.hide_arguments()
+    inside.drop_bounding_set()
+    gc.disable()
+    gc.freeze()
     kernel.ignore(_SIGCHLD)
     connection.sendall(HELLO)
     maps: dict[tuple[int, int, int], int] = {}
@@ -59,12 +64,13 @@ def serve() -> None:
         plan, streams = received
         _start(plan, streams, maps)
         for descriptor in streams.values().values():
-            os.close(descriptor)
+            if descriptor >= 0:
+                os.close(descriptor)
 
 
 def _receive(connection: socket.socket) -> tuple[Plan, Streams] | None:
     """The next request; None once the harness is gone."""
-    room = socket.CMSG_LEN(5 * array.array("i").itemsize)
+    room = socket.CMSG_LEN(6 * array.array("i").itemsize)
     head, ancillary, _, _ = connection.recvmsg(8, room, socket.MSG_CMSG_CLOEXEC)
     if len(head) < 8:
         return None
@@ -72,7 +78,7 @@ def _receive(connection: socket.socket) -> tuple[Plan, Streams] | None:
     for _, _, content in ancillary:
         descriptors.frombytes(content)
     length = int.from_bytes(head, "little")
-    if length > _LONGEST_REQUEST or len(descriptors) != 5:
+    if length > _LONGEST_REQUEST or len(descriptors) not in {5, 6}:
         return None
     text = bytearray()
     while len(text) < length:
@@ -80,8 +86,8 @@ def _receive(connection: socket.socket) -> tuple[Plan, Streams] | None:
         if not block:
             return None
         text += block
-    names = ("stdin", "stdout", "stderr", "events", "control")
-    return Plan.from_document(json.loads(text)), Streams(**dict(zip(names, descriptors, strict=True)))
+    names = Streams.__fields__
+    return Plan.from_document(json.loads(text)), Streams(**dict(zip(names, descriptors, strict=False)))
 
 
 def _start(plan: Plan, streams: Streams, known: dict[tuple[int, int, int], int]) -> None:
