@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression_data import (
@@ -120,7 +121,8 @@ def secret(name: str) -> Value:
     return Value(((Hole(frozenset((taint,)), symbol=name),),))
 
 
-def process_environment() -> dict[str, Value]:
+@cache
+def process_environment() -> Mapping[str, Value]:
     """The variables that a runner gives to every step."""
     found = {name: Value.literal(text) for name, text in PROCESS_ENVIRONMENT.items()}
     for name in _UNKNOWN_VARIABLES:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runner_e2e.lint.shell.ir import ArithmeticFor, For, Loop, Select, Word
+    from runner_e2e.lint.shell.state import FileKey
     from runner_e2e.lint.values import Value
 
 __all__ = ["Loops", "join_states"]
@@ -198,7 +199,7 @@ def join_states(ends: list[State]) -> State | None:
 def _same(left: State, right: State) -> bool:
     return (
         left.frames == right.frames
-        and left.files == right.files
+        and _reachable_files(left) == _reachable_files(right)
         and left.positional == right.positional
         and left.command_files == right.command_files
         and left.directory == right.directory
@@ -206,3 +207,9 @@ def _same(left: State, right: State) -> bool:
         and left.functions == right.functions
         and left.traps == right.traps
     )
+
+
+def _reachable_files(state: State) -> dict[FileKey, Value]:
+    """Files and streams that something can still read: each here-document of each round is a stream of its own."""
+    open_streams = {channel.key for channel in state.descriptors.values()}
+    return {key: value for key, value in state.files.items() if not isinstance(key, int) or key in open_streams}
