@@ -51,6 +51,7 @@ __all__ = [
     "effective_capabilities",
     "file_system_magic",
     "forbid_new_privileges",
+    "holds_bounding_capability",
     "ignore",
     "install_filter",
     "join_new_session_keyring",
@@ -132,6 +133,7 @@ LANDLOCK_RULE_PATH_BENEATH: Final = 1
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_DUMPABLE: Final = 4
 PR_SET_NAME: Final = 15
+PR_CAPBSET_READ: Final = 23
 PR_CAPBSET_DROP: Final = 24
 PR_SET_CHILD_SUBREAPER: Final = 36
 PR_SET_NO_NEW_PRIVS: Final = 38
@@ -246,6 +248,11 @@ def set_name(name: str) -> None:
     """Sets the name of this thread (at most 15 bytes)."""
     buffer = ctypes.create_string_buffer(name.encode()[:15])
     _checked(_libc.prctl(ctypes.c_int(PR_SET_NAME), buffer, _long(0), _long(0), _long(0)), "prctl(PR_SET_NAME)")
+
+
+def holds_bounding_capability(capability: int) -> bool:
+    """Whether the bounding set still has *capability*."""
+    return _prctl("prctl(PR_CAPBSET_READ)", PR_CAPBSET_READ, capability) == 1
 
 
 def drop_bounding_capability(capability: int) -> None:

@@ -54,15 +54,25 @@ def make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     captured = {step.path: _capture(step, maps) for step in plan.steps if step.role not in {"hide", "home", "link"}}
     covers: dict[str, int] = {}
+    plain = _plain_covers(plan.steps)
     try:
         for step in plan.steps:
-            _carry_out(step, plan, captured, covers)
+            _carry_out(step, plan, captured, covers, plain)
         for step in plan.steps:
-            if step.hidden and step.path in covers:
+            if step.hidden and step.path in covers and step.path not in plain[1:]:
                 kernel.set_mount_attributes(covers[step.path], add=kernel.MOUNT_ATTR_RDONLY)
     finally:
         for descriptor in (*captured.values(), *covers.values()):
             os.close(descriptor)
+
+
+def _plain_covers(steps: Sequence[Step]) -> list[str]:
+    """Hidden directories with nothing to show beneath: one empty file system covers them all."""
+    return [
+        step.path
+        for step in steps
+        if step.hidden and step.directory and not any(beneath(other.path, step.path) for other in steps)
+    ]
 
 
 def _capture(step: Step, maps: Mapping[tuple[int, int], int]) -> int:
@@ -94,7 +104,9 @@ def _compare(descriptor: int, step: Step) -> None:
         raise ChangedError(f"{step.path} was replaced during the launch")
 
 
-def _carry_out(step: Step, plan: Plan, captured: Mapping[str, int], covers: dict[str, int]) -> None:
+def _carry_out(
+    step: Step, plan: Plan, captured: Mapping[str, int], covers: dict[str, int], plain: Sequence[str]
+) -> None:
     target = _target(step, plan.steps, covers)
     if target < 0:
         return
@@ -106,6 +118,10 @@ def _carry_out(step: Step, plan: Plan, captured: Mapping[str, int], covers: dict
             covers[step.path] = _attach_new("tmpfs", options, _PLAIN, target)
         elif step.role != "hide":
             kernel.move_mount(captured[step.path], target)
+        elif step.path in plain[1:] and plain[0] in covers:
+            covers[step.path] = kernel.clone_tree("", directory=covers[plain[0]])
+            kernel.set_mount_attributes(covers[step.path], add=kernel.MOUNT_ATTR_RDONLY)
+            kernel.move_mount(covers[step.path], target)
         elif step.directory:
             covers[step.path] = _attach_new("tmpfs", _COVER, _INERT, target)
         else:

@@ -47,6 +47,7 @@ class Host(Record):
     group: int
     capabilities: int
     abi: int
+    groups: tuple[int, ...] = ()  # supplementary ones
 
     @property
     def privileged(self) -> bool:
@@ -88,6 +89,7 @@ def read_host() -> Host:
         group=os.getegid(),
         capabilities=kernel.effective_capabilities(),
         abi=kernel.landlock_abi(),
+        groups=tuple(sorted(set(os.getgroups()) - {os.getegid()})),
     )
 
 
@@ -232,6 +234,8 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
     steps, notes = found.base, tuple[str, ...]()
     if mode != "bare":
         steps, notes = _whole_view(found, agent if mapped else -1, startup="startup-files" not in left_out)
+    if mode in {"user-namespace", "bare"} and host.groups and not host.privileged:
+        notes += (f"the agent keeps the groups {', '.join(map(str, host.groups))} of the launcher's user",)
     return Plan(
         mode=mode,
         steps=steps,

@@ -104,7 +104,8 @@ def test_an_argument_list_that_the_kernel_refuses_is_126(actor: Actor) -> None:
 def test_loopback_tcp_and_unix_sockets_work_inside(actor: Actor) -> None:
     script = (
         "import socket, threading\n"
-        "for family, address in ((socket.AF_INET, ('127.0.0.1', 0)), (socket.AF_UNIX, 'socket'), (socket.AF_UNIX, '\\0a')):\n"
+        "unix = socket.AF_UNIX\n"
+        "for family, address in ((socket.AF_INET, ('127.0.0.1', 0)), (unix, 'socket'), (unix, '\\0a')):\n"
         "    server = socket.socket(family)\n    server.bind(address)\n    server.listen()\n"
         "    client = socket.socket(family)\n    client.connect(server.getsockname())\n"
         "    other, _ = server.accept()\n    client.sendall(b'x')\n    print(other.recv(1))\n"
@@ -156,11 +157,13 @@ def test_landlock_wall_stops_a_nested_sandbox_and_locked_mounts_let_it_start(act
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the locked Codex is built for x86-64")
 def test_codex_starts_its_own_sandbox_behind_locked_mounts(actor: Actor) -> None:
     script = f"{CODEX}/bin/codex sandbox -- /bin/sh -c 'cat {actor.hidden}/own/state {actor.hidden}/secret; touch x'"
-    done = actor.shell(script, "--wall", "locked-mounts")
+    # Codex puts no helper programs below the temporary directory, where this test's home lies.
+    environment = actor.environment(TMPDIR=str(actor.work))
+    done = actor.shell(script, "--wall", "locked-mounts", env=environment)
     assert done.stdout == "own\n", done.stderr
     assert "Read-only file system" in done.stderr  # from Codex's own sandbox
     assert not (actor.work / "x").exists()
-    assert "own" not in actor.shell(script).stdout
+    assert "own" not in actor.shell(script, env=environment).stdout
 
 
 def test_startup_files_commands_and_hooks_stay_as_they_were(actor: Actor) -> None:
