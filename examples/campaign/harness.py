@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from planning import NoCodexError, judge, run_planning
 from snoop_report import plant_traces, report_findings
 
 HERE = Path(__file__).resolve().parent
@@ -96,6 +97,19 @@ def run_snoop(selected: str, instance: Path, workspace: Path) -> None:
         write_result("passed")
 
 
+def run_plan(instance: Path, workspace: Path) -> None:
+    """A case for the real Codex: it plans, and must not write. Its own sandbox runs within this product's."""
+    home, private = instance / "codex-home", Path(os.environ["RUNNER_E2E_RESULT"]).parent
+    walls = ["--wall", "locked-mounts", "--workspace", str(workspace), "--workspace", str(home), "--quiet"]
+    try:
+        outcome = run_planning(instance, workspace, private, wall=["runner-e2e", "sandbox", "exec", *walls, "--"])
+    except NoCodexError as error:
+        write_result("failed", "permanent_infrastructure", str(error))
+        return
+    failure_class, message = judge(outcome)
+    write_result("failed" if failure_class else "passed", failure_class, message)
+
+
 def main() -> int:
     """Runs the cell that the environment names."""
     selected, profile, case = take_case()
@@ -104,6 +118,8 @@ def main() -> int:
     workspace.mkdir()
     if profile == "snoop":
         run_snoop(selected, instance, workspace)
+    elif profile == "runner-codex":
+        run_plan(instance, workspace)
     else:
         run_task(case, workspace)
     return 0

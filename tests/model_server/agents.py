@@ -9,14 +9,14 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tests.model_server.server import MODEL
+from model_server.server import MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-    from tests.model_server.script import Json
-    from tests.model_server.server import ModelServer
+    from model_server.script import Json
+    from model_server.server import ModelServer
 
 MODULES = Path(__file__).resolve().parent.parent / "node" / "node_modules"
 CODEX = MODULES / "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"

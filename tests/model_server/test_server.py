@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from tests.model_server.script import (
+from model_server.script import (
     Answer,
     Garbage,
     HttpFailure,
@@ -22,10 +22,10 @@ from tests.model_server.script import (
     plan,
     say,
 )
-from tests.model_server.server import ModelServer, ScriptError, without_tools
+from model_server.server import ModelServer, ScriptError, without_tools
 
 if TYPE_CHECKING:
-    from tests.model_server.script import Json
+    from model_server.script import Json
 
 
 def post(server: ModelServer, body: Json, path: str = "/responses") -> tuple[http.client.HTTPResponse, bytes]:
@@ -155,6 +155,12 @@ def test_pace_is_kept() -> None:
         began = time.monotonic()
         events = stream(post(server, {"input": []})[1])
     assert time.monotonic() - began >= 0.02 * len(events)
+
+
+def test_a_turn_can_depend_on_its_request() -> None:
+    with ModelServer([lambda request: say("hello" if request.said("hi") else "what?")]) as server:
+        assert b"hello" in post(server, {"input": [{"type": "message", "content": "hi"}]})[1]
+    assert server.last.turn == say("hello")
 
 
 def test_garbage_is_sent_as_it_is() -> None:

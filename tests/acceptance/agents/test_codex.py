@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.model_server.agents import CodexAppServer, events, run_codex
-from tests.model_server.script import (
+from model_server.script import (
     Answer,
     Garbage,
     HttpFailure,
@@ -22,11 +21,12 @@ from tests.model_server.script import (
     say,
     shell,
 )
-from tests.model_server.server import ModelServer
+from model_server.server import ModelServer
+from tests.model_server.agents import CodexAppServer, events, run_codex
 
 if TYPE_CHECKING:
+    from model_server.script import Json, Turn
     from tests.acceptance.agents.conftest import Desk
-    from tests.model_server.script import Json, Turn
 
 WRITE = "printf 'by the agent\\n' > made.txt && cat made.txt"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from model_server.script import HttpFailure, call, say
+from model_server.server import ModelServer, without_tools
 from tests.model_server.agents import events, run_opencode
-from tests.model_server.script import HttpFailure, call, say
-from tests.model_server.server import ModelServer, without_tools
 
 if TYPE_CHECKING:
     from tests.acceptance.agents.conftest import Desk

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Self
 
-from tests.model_server.events import encode, stream_events
-from tests.model_server.script import Answer, Garbage, HttpFailure, Json, ResponseFailure, Turn, say
+from model_server.events import encode, stream_events
+from model_server.script import Answer, Garbage, HttpFailure, Json, ResponseFailure, Turn, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +80,7 @@ def without_tools(request: Mapping[str, Json]) -> bool:
 
 
 class ModelServer:
-    """Plays ``script``, one turn a request, in the order of the requests.
+    """Plays ``script``, one turn a request, in the order of the requests. A turn may be a function of its request.
 
     Requests for which ``aside`` holds are answered with ``aside_answer`` and take no turn. Use it as a context manager;
     at its end it is an error when turns are left or requests were too many, unless the body raised already.
@@ -88,7 +88,7 @@ class ModelServer:
 
     def __init__(
         self,
-        script: Sequence[Turn],
+        script: Sequence[Turn | Callable[[Request], Turn]],
         *,
         aside: Callable[[Mapping[str, Json]], bool] = never,
         aside_answer: Answer | None = None,
@@ -114,6 +114,7 @@ class ModelServer:
 
     @property
     def last(self) -> Request:
+        """The last request that took a turn."""
         return self.turns[-1]
 
     def __enter__(self) -> Self:
@@ -143,8 +144,10 @@ class ModelServer:
         """Records a request; its number and what it is answered with."""
         with self._lock:
             aside = self._aside(request)
-            turn: Turn | None = self._aside_answer if aside else self._left.pop(0) if self._left else None
-            self.requests.append(Request(path=path, headers=headers, body=request, turn=turn, aside=aside))
+            asked = Request(path=path, headers=headers, body=request, turn=None, aside=aside)
+            next_one = self._aside_answer if aside else self._left.pop(0) if self._left else None
+            turn = next_one(asked) if callable(next_one) else next_one
+            self.requests.append(replace(asked, turn=turn))
             number = len(self.requests)
         return number, turn or HttpFailure(status=400, code="script_over", message="the script has no turn left")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from tests.model_server.script import Answer, Item, Json, Message, Reasoning, ResponseFailure, ToolCall, Usage
+from model_server.script import Answer, Item, Json, Message, Reasoning, ResponseFailure, ToolCall, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
