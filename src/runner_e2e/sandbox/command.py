@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.arguments import Request
     from runner_e2e.sandbox.report import Report
 
-__all__ = ["REPORTS_VARIABLE", "execute", "failure_status"]
+__all__ = ["REPORTS_VARIABLE", "entry", "execute", "failure_status", "main"]
+
+_SIGINT = 2
 
 # A directory of the engine, outside what agents see: each launch of an attempt leaves its report there.
 REPORTS_VARIABLE = "RUNNER_E2E_SANDBOX_REPORTS"
@@ -33,6 +35,8 @@ def main(arguments: Sequence[str], also_hide: Sequence[str] = ()) -> int:
     """Runs the command that *arguments* name and returns its status, or 125 to 127 after one message."""
     try:
         return execute(parse_arguments(arguments), also_hide=also_hide, log=_log)
+    except KeyboardInterrupt:  # before the launch took over the signals
+        return 128 + _SIGINT
     except Exception as error:
         from runner_e2e.errors import RunnerE2EError
 

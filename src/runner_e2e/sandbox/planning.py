@@ -37,6 +37,11 @@ __all__ = [
 AGENT_USER = 61000
 
 _CAP_SETUID, _CAP_SYS_ADMIN = 7, 21
+# Below these nothing is given away; of the shared ones, only what lies below them.
+_SYSTEM_DIRECTORIES = frozenset(
+    {"", "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr"}
+)
+_SHARED_DIRECTORIES = frozenset({"home", "media", "mnt", "opt", "root", "srv", "tmp", "var"})
 _MOST_HOME_ENTRIES = 2000
 
 
@@ -328,8 +333,11 @@ def _carried(directory: str, closed: Sequence[str], steps: Sequence[Step]) -> li
 
 
 def _may_be_workspace(directory: str, home: str) -> bool:
-    """A directory of the system, or one above the home, is never given away."""
-    return directory.count("/") > 1 and not beneath(home, directory)
+    """Whether the working directory is given to the agent: never one of the system, or one above the home."""
+    top = directory.split("/")[1]
+    if beneath(home, directory) or top in _SYSTEM_DIRECTORIES:
+        return False
+    return directory.count("/") > 1 or top not in _SHARED_DIRECTORIES
 
 
 def _entry(path: str) -> Entry | None:

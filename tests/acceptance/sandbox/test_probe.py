@@ -84,7 +84,7 @@ def test_a_sandbox_that_does_nothing_fails_every_check(monkeypatch: pytest.Monke
 
 def test_an_attempt_that_fails_outside_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     trials = fixture.World.trials
-    calls = []
+    calls: list[int] = []
 
     def blunt(self: fixture.World, *arguments: Any) -> dict[str, Any]:
         found = trials(self, *arguments)
