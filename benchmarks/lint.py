@@ -135,9 +135,8 @@ def main() -> None:
         for title, (seconds, processor) in times.items():
             share = f"{seconds / zizmor[0]:.2f}" if zizmor else ""
             print(f"| {title} | {seconds:.2f} | {share} | {len(files) / seconds:.0f} | {processor:.2f} |")
-        print(
-            "\nIn one process, without the start:\n\n| part | seconds | files/s | processor seconds |\n|---|---:|---:|---:|"
-        )
+        print("\nIn one process, without the start:\n")
+        print("| part | seconds | files/s | processor seconds |\n|---|---:|---:|---:|")
         for part, (seconds, processor) in in_one_process(files, arguments.repeat).items():
             print(f"| {part} | {seconds:.2f} | {len(files) / seconds:.0f} | {processor:.2f} |")
     if importlib.util.find_spec("_ruamel_yaml") is None:

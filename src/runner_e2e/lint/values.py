@@ -20,6 +20,7 @@ __all__ = [
     "EMPTY",
     "MAX_ALTERNATIVES",
     "MAX_LITERAL",
+    "MAX_PIECES",
     "UNKNOWN",
     "Confidence",
     "Hole",
