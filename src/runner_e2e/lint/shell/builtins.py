@@ -132,7 +132,7 @@ def _exec(machine: Machine, call: Invocation) -> None:
     while arguments and (text := arguments[0].value.constant) is not None and text.startswith("-"):
         if text.endswith("a") and len(arguments) > 1:
             # The name given is argument 0 of the program.
-            machine.leak(arguments[1], command="exec", advice="environment", at=call.at)
+            machine.leak(arguments[1], call, command="exec", advice="environment")
             arguments = arguments[1:]
         arguments = arguments[1:]
         if text == "-c":

@@ -364,7 +364,7 @@ class Commands(Machine):
             # A value that is looked up as a program: it is in no argument vector unless it names one.
             fields = (replace(fields[0], value=fields[0].value.weakened(Confidence.LOW)), *fields[1:])
         for one in fields:
-            self.leak(one, command=shown.rsplit("/", 1)[-1] or shown, advice=advice(shown), at=call.at)
+            self.leak(one, call, command=shown.rsplit("/", 1)[-1] or shown, advice=advice(shown))
 
     # --- redirections
 

@@ -11,12 +11,12 @@ from runner_e2e.lint.shell.ir import Literal, Parameter, Test, Word
 from runner_e2e.lint.shell.parameters import calculate, get_variable
 from runner_e2e.lint.shell.patterns import Pattern, decode, encode, matches
 from runner_e2e.lint.shell.state import Field, Items, State, exact
-from runner_e2e.lint.values import EMPTY, Confidence, Hole, Value
+from runner_e2e.lint.values import EMPTY, Confidence, Hole, Label, Value
 
 if TYPE_CHECKING:
     from runner_e2e.lint.shell.machine import Machine
 
-__all__ = ["conditional", "refine_test", "test_fields"]
+__all__ = ["conditional", "empty_labels", "refine_test", "test_fields"]
 
 _COMPARE = {
     "-eq": lambda a, b: a == b,
@@ -159,18 +159,27 @@ def conditional(machine: Machine, state: State, test: Test) -> tuple[State, Stat
             return (going, stopped) if test.operator == "&&" else (stopped, going)
         yes, no = conditional(machine, going, test.inner[1])
         return (yes, stopped.joined(no)) if test.operator == "&&" else (stopped.joined(yes), no)
-    return split(state, _primary(machine, state, test), _refinement(state, test))
+    values: list[Value] = []
+    answer = _primary(machine, state, test, values)
+    refinement = _refinement(state, test)
+    operator = Value.literal(test.operator)
+    shown = [operator, *values] if len(values) == 1 else [values[0], operator, *values[1:]]
+    return split(state, answer, refinement, empty_labels(shown))
 
 
-def _primary(machine: Machine, state: State, test: Test) -> bool | None:
+def _primary(machine: Machine, state: State, test: Test, values: list[Value]) -> bool | None:
+    """The verdict; the *values* of the operands are left in the list, where they are plain texts."""
     operands = test.operands
     left = expand_value(machine, state, operands[0])
+    values.append(left)
     if len(operands) == 1:
         return _unary(machine, state, test.operator, left)
     if test.operator == "=~":
         return _regular(machine, state, left, operands[1])
     if test.operator in ("=", "==", "!="):
-        answer = matches(left, expand_pattern(machine, state, operands[1]))
+        pattern = expand_pattern(machine, state, operands[1])
+        values.append(pattern.value())
+        answer = matches(left, pattern)
         return _negated(answer) if test.operator == "!=" else answer
     right = expand_value(machine, state, operands[1])
     if test.operator in _COMPARE:
@@ -213,7 +222,35 @@ _POSIX = {"alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "space": r"\s
 _Refinement = tuple[str, Value | None, Value | None]
 
 
-def split(state: State, answer: bool | None, refinement: _Refinement | None) -> tuple[State, State]:
+def empty_labels(values: list[Value]) -> tuple[frozenset[Label], bool] | None:
+    """The labels that a test with these arguments says are empty, and whether it says so when it is true."""
+    when = True
+    while values and values[0].constant == "!":
+        when, values = not when, values[1:]
+    texts = [value.constant for value in values]
+    if len(values) == 1:
+        tested, when = values[0], not when
+    elif len(values) == 2 and texts[0] in ("-z", "-n"):
+        tested, when = values[1], when == (texts[0] == "-z")
+    elif len(values) == 3 and texts[1] in ("=", "==", "!=") and texts[2] == "":
+        tested, when = values[0], when == (texts[1] != "!=")
+    else:
+        return None
+    if len(tested.texts) != 1 or len(tested.texts[0]) != 1:
+        return None
+    hole = tested.texts[0][0]
+    # Only a hole with a symbol is the whole value of its label.
+    if not isinstance(hole, Hole) or not hole.symbol or len(hole.taints) != 1:
+        return None
+    return frozenset(taint.label for taint in hole.taints), when
+
+
+def split(
+    state: State,
+    answer: bool | None,
+    refinement: _Refinement | None,
+    emptied: tuple[frozenset[Label], bool] | None = None,
+) -> tuple[State, State]:
     """The state on both ways out of a test with the verdict *answer*."""
     yes, no = state, state.copy()
     yes.status, no.status = 0, 1
@@ -221,6 +258,10 @@ def split(state: State, answer: bool | None, refinement: _Refinement | None) -> 
         no.dead = True
     elif answer is False:
         yes.dead = True
+    if emptied is not None:
+        labels, when = emptied
+        way = yes if when else no
+        way.absent = way.absent | labels
     if refinement is not None:
         name, when_true, when_false = refinement
         for way, value in ((yes, when_true), (no, when_false)):

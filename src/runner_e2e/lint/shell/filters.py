@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.shell.ansi import decode as decode_escapes
 from runner_e2e.lint.shell.command_files import split_line
 from runner_e2e.lint.shell.patterns import decode, encode
 from runner_e2e.lint.shell.text_builtins import at_most
@@ -15,12 +16,22 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.shell.state import Field
 
-__all__ = ["PROGRAMMABLE", "encoded", "filtered"]
+__all__ = ["PROGRAMMABLE", "counted", "encoded", "filtered"]
 
 PROGRAMMABLE = frozenset({"sed", "m4", "jq", "yq", "awk", "gawk", "mawk", "nawk", "date", "xmllint", "xmlstarlet"})
 """Filters whose arguments can come out of them: ``sed "s/x/$S/"``."""
 
 _LETTERS = re.compile(r"a-z|A-Z|:alnum:|:alpha:|:lower:|:upper:|:print:|:graph:")
+
+
+def counted(fields: tuple[Field, ...], content: Value) -> Value:
+    """What ``wc`` with one option gives for known text: a number."""
+    flags = [one.value.constant for one in fields[1:]]
+    text = content.constant
+    if text is None or len(flags) != 1:
+        return Value(((Hole(frozenset(), "", 20),),))
+    counts = {"-c": len(text.encode()), "-m": len(text), "-l": text.count("\n"), "-w": len(text.split())}
+    return Value.literal(f"{counts[flags[0]]}\n") if flags[0] in counts else UNKNOWN
 
 
 def filtered(name: str, fields: tuple[Field, ...], content: Value) -> Value:
@@ -157,15 +168,37 @@ def _tr(arguments: list[str], content: Value) -> Value:
         destroys = (not letters) if complement else letters
     else:
         destroys = len(sets) > 1 and (letters != complement) and len(set(sets[1])) <= 2
-    if destroys:
+    if destroys and content.taints:
         return content.opaque().weakened(Confidence.LOW)
-    if not flags and len(sets) == 2 and len(first) == 1 and len(_tr_char(sets[1])) == 1:
-        return _by_lines(content, lambda line: line.replace(first, _tr_char(sets[1])))
-    return content.opaque()
+    if set(flags) - {"d"} or not sets:
+        return content.opaque()
+    table = _tr_table(first, None if "d" in flags else sets[-1])
+    if table is None:
+        return content.opaque()
+    # Characters of a hole may change; its labels stay.
+    return Value.any_of(
+        normal(piece.translate(table) if isinstance(piece, str) else Hole(piece.taints) for piece in text)
+        for text in content.texts
+    )
 
 
-def _tr_char(text: str) -> str:
-    return {"\\n": "\n", "\\t": "\t"}.get(text, text)
+def _tr_table(first: str, second: str | None) -> dict[int, str] | None:
+    """The translation of ``tr first second`` (None: delete); None when a set is not a simple one."""
+    source = _tr_set(first)
+    target = _tr_set(second) if second is not None else ""
+    if source is None or target is None or (second is not None and not target):
+        return None
+    return {ord(char): target[min(index, len(target) - 1)] if target else "" for index, char in enumerate(source)}
+
+
+def _tr_set(text: str) -> str | None:
+    names = {"lower": "a-z", "upper": "A-Z", "digit": "0-9", "alpha": "A-Za-z", "alnum": "0-9A-Za-z", "space": " \t\n"}
+    text = decode_escapes(re.sub(r"\[:(\w+):\]", lambda name: names.get(name[1], "\0"), text))
+    if "\0" in text and "[:" in text:
+        return None
+    return re.sub(
+        r"(.)-(.)", lambda pair: "".join(map(chr, range(ord(pair[1]), ord(pair[2]) + 1))), text, flags=re.DOTALL
+    )
 
 
 def _grep(arguments: list[str], content: Value) -> Value:

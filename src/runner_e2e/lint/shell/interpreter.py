@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell.commands import weakened
-from runner_e2e.lint.shell.conditions import conditional, refine_test, split, test_fields
+from runner_e2e.lint.shell.conditions import conditional, empty_labels, refine_test, split, test_fields
 from runner_e2e.lint.shell.expansion import expand_pattern, expand_value, expand_words
 from runner_e2e.lint.shell.ir import (
     AndOr,
@@ -134,7 +134,8 @@ class Interpreter(Loops):
         arguments = fields[1:-1] if name == "[" else fields[1:]
         self.trace_expansion(fields, state, command)
         state.last_argument = fields[-1].value
-        return split(state, test_fields(self, state, arguments), refine_test(state, words))
+        emptied = empty_labels([one.value for one in arguments])
+        return split(state, test_fields(self, state, arguments), refine_test(state, words), emptied)
 
     def _conditional(self, command: Conditional, state: State) -> None:
         yes, no = conditional(self, state, command.test)

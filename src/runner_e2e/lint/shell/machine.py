@@ -193,9 +193,10 @@ class Machine(ABC):
 
     # --- findings
 
-    def leak(self, field: Field, *, command: str, advice: str, at: Command) -> None:
-        """Records that *field* stands in the argument vector of *command*."""
-        taints = visible_taints(field.value)
+    def leak(self, field: Field, call: Invocation, *, command: str, advice: str) -> None:
+        """Records that *field* stands in the argument vector of *command*, which *call* starts."""
+        at = call.at
+        taints = frozenset(taint for taint in visible_taints(field.value) if taint.label not in call.state.absent)
         if not taints:
             return
         source = self.source

@@ -127,6 +127,6 @@ class _Makefile:
         program = self._expanded(line, 0)
         start, end = self.call.span
         # make starts the recipe as ``sh -c LINE``, or its words directly: either way they are arguments.
-        self.machine.leak(Field(program, "one", start, end), command="make", advice="environment", at=self.call.at)
+        self.machine.leak(Field(program, "one", start, end), self.call, command="make", advice="environment")
         call = self.call.running(self.call.fields[:1], {**self.call.environment, **self.given})
         shells.run_program(self.machine, program, call, ShellStart(dialect="sh", span=self.call.span))

@@ -144,10 +144,8 @@ def _by_table(machine: Machine, call: Invocation) -> None:
         content = _input(machine, call)
         if kind == "encode":
             content = filters.encoded(name, call.fields, content)
-        elif content.taints:
-            content = filters.filtered(name, call.fields, content)
         else:
-            content = content if name == "cat" else UNKNOWN
+            content = filters.filtered(name, call.fields, content)
         used = [one.value for one in call.fields[1:] if one.value.taints]
         if kind == "carry" and used and name in filters.PROGRAMMABLE:
             content = content | join(used).opaque()
@@ -258,6 +256,11 @@ def _echo(machine: Machine, call: Invocation) -> None:
     machine.call_builtin(name, call)
 
 
+def _wc(machine: Machine, call: Invocation) -> None:
+    operands = [one for one in call.fields[1:] if not (one.value.constant or "-").startswith("-")]
+    _output(machine, UNKNOWN if operands else filters.counted(call.fields, _stdin(call)), call)
+
+
 def _dd(machine: Machine, call: Invocation) -> None:
     named = {
         text.split("=", 1)[0]: text.split("=", 1)[1]
@@ -292,7 +295,7 @@ def _interpreted(machine: Machine, call: Invocation) -> None:
     known = inline is not None or _written_here(call)
     if outcome.spawns.taints and known:
         span = next(((one.start, one.end) for one in call.fields[1:] if one.value == text), call.span)
-        machine.leak(Field(outcome.spawns, "one", *span), command=name, advice="environment", at=call.at)
+        machine.leak(Field(outcome.spawns, "one", *span), call, command=name, advice="environment")
     _output(machine, outcome.output, call)
 
 
@@ -319,7 +322,7 @@ def _query(machine: Machine, call: Invocation) -> None:
     """``jq``, ``awk`` and the like: filters that can also read the environment, and (awk) run commands."""
     name = call.name
     content = _input(machine, call)
-    content = filters.filtered(name, call.fields, content) if content.taints else UNKNOWN
+    content = filters.filtered(name, call.fields, content)
     program = join(one.value for one in call.fields[1:]) if len(call.fields) > 1 else EMPTY
     used = [one.value for one in call.fields[1:] if one.value.taints]
     outcome = code.judge(program, call.environment, [content, *used])
@@ -329,9 +332,8 @@ def _query(machine: Machine, call: Invocation) -> None:
     if used:
         parts.append(join(used).opaque())
     if outcome.spawns.taints and "awk" in name:
-        machine.leak(
-            Field(outcome.spawns, "one", call.at.start, call.at.end), command=name, advice="environment", at=call.at
-        )
+        spawned = Field(outcome.spawns, "one", *call.span)
+        machine.leak(spawned, call, command=name, advice="environment")
     _output(machine, join(parts), call)
 
 
@@ -357,6 +359,7 @@ _MODELS: dict[str, _Model] = {
     "echo": _echo,
     "printf": _echo,
     "dd": _dd,
+    "wc": _wc,
     "envsubst": _envsubst,
     "xargs": wrappers.xargs,
     "parallel": wrappers.parallel,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value, join
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Label, Text, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -238,6 +238,8 @@ class State:
     exported_functions: frozenset[str] = frozenset()
     disabled: frozenset[str] = frozenset()
     dead: bool = False
+    absent: frozenset[Label] = frozenset()
+    """Labels whose value is empty on this way: a test has said so. Nothing of them can be seen."""
 
     def copy(self) -> State:
         """An independent state that knows the same."""
@@ -257,6 +259,7 @@ class State:
             self.exported_functions,
             self.disabled,
             self.dead,
+            self.absent,
         )
 
     def become(self, other: State) -> None:
@@ -334,6 +337,7 @@ class State:
         _join_maps(joined.traps, other.traps)
         joined.exported_functions = self.exported_functions | other.exported_functions
         joined.disabled = self.disabled & other.disabled
+        joined.absent = self.absent & other.absent
         return joined
 
     def widened(self, other: State) -> State:
