@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from tests.acceptance.artifacts.conftest import as_root, sha256
+from tests.sandbox.test_launcher import without_user_namespaces
 
 if TYPE_CHECKING:
     import subprocess
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def sandboxed(
-    host: Host, files: dict[Path, str], *command: object, root: Path | str = "", path: str = ""
+    host: Host, files: dict[Path, str], *command: object, root: Path | str = "", path: str = "", bare: bool = False
 ) -> tuple[subprocess.CompletedProcess[str], list[dict[str, object]]]:
     """Runs *command* as an agent, with a listing as the engine leaves it; the reports that came of it."""
     work = host.actor.work
@@ -37,9 +38,13 @@ def sandboxed(
     )
     if path:
         environment["PATH"] = f"{path}:{environment['PATH']}"
-    done = host.actor.launch(
-        "--hide", host.actor.hidden, "--expose", host.actor.hidden / "own", command=command, env=environment
-    )
+    hidden = ("--hide", host.actor.hidden, "--expose", host.actor.hidden / "own")
+    words = host.actor.words("--quiet", *hidden, command=command)
+    if bare:
+        words = ["env", *(f"{name}={value}" for name, value in environment.items()), *words]
+        done = without_user_namespaces(host.actor, words)
+    else:
+        done = host.actor.run(words, env=environment)
     return done, [json.loads(as_root("cat", file)) for file in sorted(reports.glob("*.json"))]
 
 
@@ -105,3 +110,18 @@ def test_what_is_hidden_stays_hidden_from_a_listed_agent(host: Host) -> None:
     done, _ = sandboxed(host, {script: sha256(script)}, script)
     assert "canary" not in done.stdout
     assert set(done.stdout.split()) <= {"0", "1", "2", "3", "10", "20", "21", "22", "23"}, done.stdout
+
+
+def test_a_listed_agent_behind_landlock_alone(user_host: Host, kind: str) -> None:
+    """Where the host gives no namespaces at all."""
+    rom = user_host.rom(kind)
+    tool = user_host.content() / "tool"
+    done, (report,) = sandboxed(user_host, {tool: sha256(tool)}, tool, "spawn", bare=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["exe=/memfd:tool"] * 2, done.stderr
+    assert report["how"] == "sealed-snapshot"
+    # In a user namespace that does not know root, nobody can tell that the image is root's: the digest decides.
+    digest = sha256(rom / "tool")
+    done, reports = sandboxed(user_host, {rom / "tool": digest}, rom / "tool", "spawn", root=rom, bare=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["exe=/memfd:tool"] * 2, done.stderr
+    assert "can be written by its owner, user 65534" in done.stderr
+    assert reports[-1]["how"] == "sealed-snapshot"
