@@ -57,7 +57,7 @@ def test_whole() -> None:
         "| 2 of 2 | passed | 1m 5s | ~$1.50 |  |",
         "| all | | 1m 6s | ~$1.50 + 1 unknown | |",
         "",
-        "Campaign `20260101T000000Z-abcdef`, definition `aaaaaaaaaaaa`.",
+        "Campaign `20260101T000000Z-abcdef`.",
         "",
         f"⚠️ {ARGV_NOTE}",
         "",
@@ -70,3 +70,8 @@ def test_the_id_is_not_in_it() -> None:
     assert "### ❌ cell-0123456789abcdef: not run" in cell_summary(
         [result(verdict="not_run", failure=Failure(failure_class="transient_infrastructure", message="stopped"))]
     )
+
+
+def test_nothing_that_follows_from_the_cell_without_a_key_is_public() -> None:
+    summary = cell_summary([result(definition_hash="d" * 64)])
+    assert "dddd" not in summary

@@ -31,7 +31,8 @@ def cell_summary(results: Sequence[Result]) -> str:
     if len(results) > 1:
         duration = format_duration(round(sum(result.duration_s for result in results), 1))
         lines.append(f"| all | | {duration} | {cost_text(result.usage for result in results)} | |")
-    lines += ["", f"Campaign `{last.campaign}`, definition `{last.definition_hash[:12]}`."]
+    # Not the definition hash: it has no key, so whoever has the catalog could tell from it which cell this is.
+    lines += ["", f"Campaign `{last.campaign}`."]
     if last.selection == "argv":
         lines += ["", f"⚠️ {ARGV_NOTE}"]
     notes = [f"- Attempt {result.attempt}: {code_span(note)}" for result in results for note in result.notes]
