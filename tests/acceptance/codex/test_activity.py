@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.acceptance.codex.conftest import PROGRAMS
 
 from runner_e2e.codex.activity import ActivityChannel, Record
 
@@ -28,6 +29,9 @@ def refused_writes(channel: ActivityChannel, desk: Desk) -> dict[str, list[str]]
     credentials.mkdir()
     (credentials / "token").write_text("s3cret")
     (desk.private / "state.json").write_text("{}")
+
+    for path in (channel.descriptor, channel.helper, channel.lock):
+        path.chmod(0o777)  # it is the sandbox that refuses, not the mode
 
     def write(path: Path) -> list[str]:
         return ["sh", "-c", f"echo x >> {path}"]
@@ -119,7 +123,16 @@ def test_from_the_sandbox_of_this_product(desk: Desk, channel: ActivityChannel) 
 
 def test_from_codex_within_the_sandbox_of_this_product(desk: Desk, channel: ActivityChannel) -> None:
     host = desk.host(external_sandbox=True, network=True, **channel.grants())
-    wall = ["runner-e2e", "sandbox", "exec", "--wall", "locked-mounts", "--quiet", "--hide", str(desk.private)]
+    wall = [
+        str(PROGRAMS / "runner-e2e"),
+        "sandbox",
+        "exec",
+        "--wall",
+        "locked-mounts",
+        "--quiet",
+        "--hide",
+        str(desk.private),
+    ]
     for path in (desk.workspace, desk.home, channel.directory):
         wall += ["--workspace", str(path)]
     wall += ["--read-only", str(channel.root), "--"]

@@ -85,7 +85,16 @@ def test_codex_itself_leaves_a_workspace_as_it_is(desk: Desk) -> None:
 def test_the_suite_of_the_example_campaign(desk: Desk) -> None:
     done = subprocess.run(
         [
-            *(PROGRAMS / "runner-e2e", "run", "--local", "--suite", "codex-planning-read-only", "--json", "--quiet"),
+            *(
+                PROGRAMS / "runner-e2e",
+                "run",
+                "--local",
+                "--suite",
+                "codex-planning-read-only",
+                "--json",
+                "--quiet",
+                "--show-ids",
+            ),
             *("--catalog", CATALOG, "--target", CATALOG.parents[1], "--output", desk.private / "records"),
         ],
         env=dict(os.environ),
