@@ -555,12 +555,12 @@ def parse(source: Source, *, bash: bool) -> tuple[Sequence, ShellSyntaxError | N
     lines = 0
     try:
         while True:
-            before = parser.offset
             if not parser.complete_command(commands, ""):
                 if parser.offset < parser.limit:
                     raise parser.fail(f"'{parser.char()}' is not expected here")
                 break
-            if "\n" in parser.text[before : parser.offset] or parser.peek("\n"):
+            parser.blanks()
+            if parser.peek("\n"):
                 lines = len(commands)
     except ShellSyntaxError as mistake:
         # What stands on the line of the mistake does not run either: a shell reads a whole line.

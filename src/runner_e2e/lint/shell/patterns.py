@@ -251,8 +251,11 @@ def replace_matches(value: Value, pattern: Pattern, replacement: Value, mode: st
     if hides and value.taints and not ampersand:
         hidden = UNKNOWN if hides == "all" else value.opaque().weakened(Confidence.LOW)
         return hidden | replacement if replacement.taints else hidden
+    symbol = _symbol(pattern)
+    if symbol and mode == "//":
+        value = _without(value, symbol, replacement)
     if pattern.expressions() is None or len(replacement.texts) > 4:
-        return Value.of(value.taints | replacement.taints)
+        return value if symbol and mode == "//" else Value.of(value.taints | replacement.taints)
     results: list[Value] = []
     for text, compiled in _each(value, pattern):
         for put in replacement.texts:
@@ -261,6 +264,27 @@ def replace_matches(value: Value, pattern: Pattern, replacement: Value, mode: st
             inserted = encode(put, holes)
             results.append(Value((decode(_substituted(encoded, compiled, inserted, mode, ampersand), holes),)))
     return join(results) if results else value
+
+
+def _symbol(pattern: Pattern) -> str:
+    """The symbol of the text that *pattern* is, when it is one known only by its symbol."""
+    texts = pattern.value().texts
+    if len(texts) != 1 or len(texts[0]) != 1:
+        return ""
+    hole = texts[0][0]
+    return hole.symbol if isinstance(hole, Hole) else ""
+
+
+def _without(value: Value, symbol: str, replacement: Value) -> Value:
+    """*value* with every text of *symbol* replaced: what ``${text//"$id"/***}`` does."""
+    results: list[Value] = []
+    for text in value.texts:
+        total = EMPTY
+        for piece in text:
+            same = isinstance(piece, Hole) and piece.symbol == symbol
+            total = total + (replacement if same else Value(((piece,),)))
+        results.append(total)
+    return join(results)
 
 
 def _substituted(encoded: str, compiled: re.Pattern[str], inserted: str, mode: str, ampersand: bool) -> str:
