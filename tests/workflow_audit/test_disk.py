@@ -70,6 +70,13 @@ def test_names_links_and_binary_content(disk: Disk, tmp_path: Path) -> None:
     assert found == {(f"in-{VALUE}"[:6], True), ("link", False), ("binary", False)}
 
 
+def test_the_name_of_a_directory(disk: Disk, tmp_path: Path) -> None:
+    (tmp_path / "home" / f"of-{VALUE}" / "below").mkdir(parents=True)
+    assert [(found.path.name, found.in_name) for found in disk.changed()] == [(f"of-{VALUE}", True)]
+    (tmp_path / "home" / f"of-{VALUE}" / "later").mkdir()
+    assert disk.changed() == []
+
+
 def test_a_value_across_two_chunks(disk: Disk, tmp_path: Path) -> None:
     (tmp_path / "home" / "big").write_bytes(b"." * (CHUNK - 5) + VALUE.encode() + b"." * CHUNK)
     assert names(disk) == ["big"]

@@ -53,8 +53,10 @@ class Occurrence:
 
 def fold(text: str) -> str:
     """Lower case, one character for one, so that positions stay those of *text*."""
-    if text.isascii():
-        return text.lower()
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        # A final sigma has a lower case of its own, and is no other letter for that.
+        return lowered.replace("ς", "σ")  # noqa: RUF001
     return "".join(low if len(low := character.lower()) == 1 else character for character in text)
 
 

@@ -26,7 +26,7 @@ SHARED_ENTRIES = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class FoundFile:
-    """A file with a canary in its content, or (``in_name``) in its name."""
+    """A file with a canary in its content, or a file or directory with one (``in_name``) in its name."""
 
     path: Path
     occurrence: Occurrence
@@ -50,7 +50,9 @@ class Disk:
         found: list[FoundFile] = []
         overlap = max((len(canary.value) for canary in self.finder.canaries), default=0) * 3
         for path, status in self._files():
-            key = (status.st_ino, status.st_size, status.st_mtime_ns)
+            # A directory changes with every entry; what counts of it is its name.
+            directory = stat.S_ISDIR(status.st_mode)
+            key = (status.st_ino, 0, 0) if directory else (status.st_ino, status.st_size, status.st_mtime_ns)
             if self.known.get(path) == key:
                 continue
             # Written to in this very tick of the clock: it may change again without showing another time.
@@ -58,7 +60,7 @@ class Disk:
                 self.known[path] = key
             named = self.finder.find(path.name)[:1]
             here = [FoundFile(path=path, occurrence=occurrence, in_name=True) for occurrence in named]
-            if occurrence := self._first(path, status, overlap):
+            if not directory and (occurrence := self._first(path, status, overlap)):
                 here.append(FoundFile(path=path, occurrence=occurrence))
             if here and self.told.get(path) != key:
                 self.told[path] = key
@@ -99,7 +101,7 @@ class Disk:
 
 
 def walk(root: Path, *, depth: int, skip: Path | None = None) -> Iterator[tuple[Path, os.stat_result]]:
-    """Regular files and symbolic links below *root*; what cannot be read is passed over."""
+    """Directories, regular files and symbolic links below *root*; what cannot be read is passed over."""
     stack = [(root, depth)]
     while stack:
         directory, left = stack.pop()
@@ -114,7 +116,8 @@ def walk(root: Path, *, depth: int, skip: Path | None = None) -> Iterator[tuple[
             except OSError:
                 continue
             if stat.S_ISDIR(status.st_mode):
-                if left > 1 and path != skip:
-                    stack.append((path, left - 1))
+                if path != skip:
+                    yield path, status
+                    stack += [(path, left - 1)] if left > 1 else []
             elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                 yield path, status

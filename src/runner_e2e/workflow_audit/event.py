@@ -6,6 +6,7 @@ import copy
 import json
 import secrets
 import string
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError, Place, UsageError
@@ -24,13 +25,17 @@ __all__ = ["Event", "build_event"]
 CANARY_LENGTH = 26
 
 
+@dataclass(frozen=True, kw_only=True)
 class Event:
-    """A trigger: its name, its payload, and the canaries that the payload carries."""
+    """A trigger: its name, its payload, and the canaries that the payload carries.
 
-    def __init__(self, name: str, payload: dict[str, object], canaries: tuple[Canary, ...]) -> None:
-        self.name = name
-        self.payload = payload
-        self.canaries = canaries
+    ``random`` says that all of them are made up, so that no piece of one stands anywhere by chance.
+    """
+
+    name: str
+    payload: dict[str, object]
+    canaries: tuple[Canary, ...]
+    random: bool
 
 
 def random_canary() -> str:
@@ -92,7 +97,8 @@ def build_event(workflow: WorkflowFile, options: WorkflowOptions, shown: str) ->
             "there is no canary to follow",
             fix="name the confidential input: --input NAME (or a field of the event: --field PATH)",
         )
-    return Event(name, payload, tuple(canaries))
+    random = all(value is None for value in (*options.inputs.values(), *options.fields.values()))
+    return Event(name=name, payload=payload, canaries=tuple(canaries), random=random)
 
 
 def canary_value(declared: Input, value: str | None) -> str:

@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.workflow_audit.act_log import ActLog, LogLine
-from runner_e2e.workflow_audit.disk import Disk, FoundFile
 from runner_e2e.workflow_audit.model import JobRun, Sighting, StepRun, Surface
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from runner_e2e.sandbox.canary import Finder
+    from runner_e2e.workflow_audit.disk import Disk, FoundFile
     from runner_e2e.workflow_audit.staging import Stage
 
 __all__ = ["Observer"]
@@ -39,11 +39,11 @@ COMMAND_SURFACES: dict[str, Surface] = {
 class Observer:
     """A thread that serves the gate and reads the log until act closes it."""
 
-    def __init__(self, stage: Stage, finder: Finder, log: int, *, since: float) -> None:
+    def __init__(self, stage: Stage, finder: Finder, disk: Disk, log: int) -> None:
         self.stage = stage
         self.finder = finder
         self.log = log
-        self.disk = Disk(finder, (stage.home, stage.temporary), base=stage.base, since=since)
+        self.disk = disk
         self.act = ActLog()
         self.steps: list[StepRun] = []
         self.jobs: dict[str, JobRun] = {}
@@ -155,6 +155,8 @@ class Observer:
                     return "workspace file", f"$GITHUB_WORKSPACE/{below}"
                 case ["tmp", *_]:
                     return "temporary file", f"$RUNNER_TEMP/{below}"
+                case ["act", "actions", action, *rest]:
+                    return "other file", f"{'/'.join(rest)} of action {action}"
                 case ["act", "workflow", "event.json"]:
                     return "event file", "$GITHUB_EVENT_PATH"
                 case ["act", "workflow", "SUMMARY.md"]:

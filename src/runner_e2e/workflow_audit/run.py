@@ -15,6 +15,7 @@ from runner_e2e.errors import ConfigurationError, Place, UsageError
 from runner_e2e.sandbox.canary import Finder
 from runner_e2e.sandbox.exec_audit import Exec, Options, audit
 from runner_e2e.workflow_audit.act_log import ActLog
+from runner_e2e.workflow_audit.disk import Disk
 from runner_e2e.workflow_audit.event import build_event
 from runner_e2e.workflow_audit.model import Sighting, StepRun, Surface, WorkflowAudit, WorkflowOptions
 from runner_e2e.workflow_audit.observer import Observer
@@ -35,6 +36,7 @@ NOISE = ("docker connection", "Actions YAML Schema Validation Error", "For more 
 COMMON_LABELS = ("ubuntu-latest", "ubuntu-24.04", "ubuntu-22.04", "ubuntu-24.04-arm", "ubuntu-slim", "self-hosted")
 # Their shells and programs are not here; act then says that it passes the job over.
 OTHER_SYSTEMS = ("windows", "macos")
+CHOSEN = "files were searched for the whole value only, since it is not random: its words may stand anywhere"
 NOT_EVALUATED = (
     "act does not evaluate run-name, concurrency and environment, and prints no log header "
     "(GitHub's shows each step's script and env)"
@@ -100,7 +102,7 @@ class Run:
         """Runs act to its end and judges."""
         log, writer = os.pipe()
         null = os.open(os.devnull, os.O_RDONLY)
-        observer = Observer(self.stage, self.finder, log, since=time.time() - 1)
+        observer = Observer(self.stage, self.finder, self.disk(self.stage.home, self.stage.temporary), log)
         with tempfile.TemporaryFile() as errors:
             observer.start()
             try:
@@ -122,6 +124,12 @@ class Run:
             said = self.finder.redact(errors.read(1 << 16).decode("utf-8", "replace"))
         self.refuse_unstarted(execs, observer, said)
         return self.judge(execs, observer, said)
+
+    def disk(self, *roots: Path) -> Disk:
+        """Looks into files: for a value that somebody chose as a whole only, since its words stand in many files."""
+        longest = max(len(canary.value) for canary in self.event.canaries)
+        finder = self.finder if self.event.random else Finder(self.event.canaries, piece_length=longest + 1)
+        return Disk(finder, roots, base=self.stage.base, since=time.time() - 1)
 
     def command(self) -> list[str]:
         """The command line of act. The canaries are in the event file alone."""
@@ -177,7 +185,7 @@ class Run:
             status=execs.status,
             jobs=list(observer.jobs.values()),
             steps=observer.steps,
-            notes=[*self.stage.notes, NOT_EVALUATED],
+            notes=[*self.stage.notes, NOT_EVALUATED, *([] if self.event.random else [CHOSEN])],
             gaps=list(execs.gaps),
         )
         steps = self.match_steps(observer.steps)
@@ -233,10 +241,7 @@ class Run:
         return found
 
     def content_sightings(self, blank: Sighting, number: int, artifact: str) -> list[Sighting]:
-        from runner_e2e.workflow_audit.disk import Disk
-
         directory = self.stage.artifacts / str(number)
-        disk = Disk(self.finder, (directory,), base=self.stage.base, since=float("inf"))
         return [
             replace(
                 blank,
@@ -244,7 +249,8 @@ class Run:
                 kind=each.occurrence.kind,
                 place=f"{artifact}: {self.finder.redact(str(each.path.relative_to(directory)))}",
             )
-            for each in disk.changed()
+            for each in self.disk(directory).changed()
+            if each.path.is_relative_to(directory)
         ]
 
     def unseen(self, execs: Audit, observer: Observer, said: str) -> list[str]:

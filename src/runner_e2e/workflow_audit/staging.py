@@ -247,6 +247,13 @@ def copy_repository(root: Path, target: Path) -> None:
             shutil.copy2(source, copy, follow_symlinks=False)
 
 
+def copy_action(directory: Path, target: Path) -> Path:
+    """A copy without what git ignores: act copies all that it is given into every job."""
+    target.mkdir(parents=True)
+    copy_repository(directory, target)
+    return target
+
+
 def slug_of(root: Path) -> str:
     """``owner/name`` of the repository's origin on GitHub, or a made-up one."""
     url = (git(root, "config", "--get", "remote.origin.url") or "").strip().removesuffix(".git")
@@ -292,8 +299,12 @@ def lay_out(
     stand_ins = base / "stand-ins"
     for directory in (base / "home", base / "tmp", base / "shells", stand_ins):
         directory.mkdir()
-    files, remote = gather(read_workflow(copied, name=str(workflow)), repository, local_repositories)
-    found = substitutes(remote, local_repositories, stand_ins)
+    copies = {
+        name: copy_action(directory, base / "actions" / str(number))
+        for number, (name, directory) in enumerate(local_repositories.items())
+    }
+    files, remote = gather(read_workflow(copied, name=str(workflow)), repository, copies)
+    found = substitutes(remote, copies, stand_ins)
     # act reads it again for every reusable workflow, so it stays.
     (base / "event.json").write_text(json.dumps(event), encoding="utf-8")
     os.mkfifo(base / "gate")

@@ -289,3 +289,26 @@ def test_the_command_line(tmp_path: Path) -> None:
     data = json.loads(report.read_text())
     assert data["leaking_execs"][0]["step"] == 0
     assert Finder([Canary(name="id", value=value)]).find(report.read_text() + done.stdout) == ()
+
+
+def test_words_of_a_chosen_value_may_stand_in_files(tmp_path: Path) -> None:
+    path = workflow(
+        tmp_path,
+        steps("uses: actions/checkout@v4", "{run: 'echo \"$ID\" >copy', env: {ID: '${{ inputs.id }}'}}"),
+        readme="all about hello-world and scripted agents",
+    )
+    found = audited(path, inputs={"id": "demo.scripted.local.hello-world"})
+    assert [(sighting.place, sighting.kind) for sighting in found.leaks] == [("$GITHUB_WORKSPACE/copy", "value")]
+    assert any("whole value only" in note for note in found.notes)
+
+
+def test_an_action_is_copied_without_what_git_ignores(tmp_path: Path) -> None:
+    action = tmp_path / "action"
+    (action / "node_modules").mkdir(parents=True)
+    (action / "node_modules" / "big").write_text("x")
+    (action / "action.yml").write_text(
+        "name: x\ndescription: x\nruns: {using: composite, steps: "
+        "[{run: 'test -f $GITHUB_ACTION_PATH/action.yml && ! test -e $GITHUB_ACTION_PATH/node_modules', shell: sh}]}\n"
+    )
+    found = audited(workflow(tmp_path, steps("uses: one/two@v3")), local_repositories={"one/two@v3": action})
+    assert found.gaps == []
