@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.lint.shell.execution import Snippet
 from tests.lint.shell.test_execution import SNIPPETS
 
 from runner_e2e.lint.shell.ir import Assignment, Inserted, Parameter, Simple
 from runner_e2e.lint.shell.parser import parse
 from runner_e2e.lint.shell.source import Source
 from runner_e2e.lint.values import Hole, Interpolation, Label, Origin, Script, Taint, Value
+
+if TYPE_CHECKING:
+    from tests.lint.shell.execution import Snippet
 
 MISTAKES = (
     "if true",
