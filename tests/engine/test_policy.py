@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from runner_e2e.engine import policy as engine_policy
 from runner_e2e.engine.policy import git_stores, hidden_set, policy_document
 from runner_e2e.errors import UsageError
 from runner_e2e.sandbox.policy_json import parse_policy
@@ -132,3 +133,16 @@ def test_clones_on_one_disk_share_files_and_may(clone: Path, tmp_path: Path) -> 
     hidden = hidden_set(target=clone, output=tmp_path / "output", hide=())
     document = policy_document(hidden, instance=tmp_path / "output" / "instance", confidential=())
     assert document["allow_hard_links_in"] == [str(clone / ".git")]
+
+
+def test_the_engines_own_code_is_read_only_for_agents_of_its_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = hidden_set(target=tmp_path, output=tmp_path / "output", hide=())
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr(engine_policy, "own_code", lambda: (str(tmp_path), str(tmp_path / "none")))
+    document = policy_document(hidden, instance=tmp_path / "output" / "instance", confidential=())
+    assert document["read_only"] == [str(tmp_path)]
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    document = policy_document(hidden, instance=tmp_path / "output" / "instance", confidential=())
+    assert document["read_only"] == []

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from runner_e2e.sandbox.facts import beneath
 from runner_e2e.sandbox.plan import Step
-from runner_e2e.sandbox.view import Entry, ancestors, barriers, decides, order
+from runner_e2e.sandbox.view import Entry, ancestors, barriers, decides, movable, order
 
 if TYPE_CHECKING:
     from runner_e2e.sandbox.plan import Role
@@ -90,3 +90,39 @@ def test_barriers_are_the_outermost_closed_directories() -> None:
 def test_ancestors_lie_above(path: str) -> None:
     assert all(beneath(path, above) for above in ancestors(path))
     assert len(ancestors(path)) == path.count("/")
+
+
+def entry(path: str, mode: int, user: int) -> Entry:
+    return Entry(path=path, mode=mode, user=user, group=user)
+
+
+def test_directories_above_covers_are_movable_by_who_may_write_their_parent() -> None:
+    entries = [
+        entry("/", 0o755, 0),
+        entry("/tmp", 0o1777, 0),
+        entry("/tmp/mine", 0o755, 9),
+        entry("/tmp/mine/in", 0o755, 0),
+        entry("/home", 0o755, 0),
+        entry("/home/mine", 0o500, 9),
+        entry("/home/mine/in", 0o755, 9),
+        entry("/open", 0o777, 0),
+        entry("/open/x", 0o755, 0),
+    ]
+    steps = (step("/tmp/mine/in/h"), step("/home/mine/in/h", "lock"), step("/open/x/h", "expose"))
+    assert movable(steps, entries, user=9) == ("/home/mine/in", "/open/x", "/tmp/mine", "/tmp/mine/in")
+    assert movable(steps, entries, user=8) == ("/open/x",)
+
+
+def test_in_what_is_the_agents_own_everything_is_movable() -> None:
+    entries = [entry(path, 0o755, 0) for path in ("/", "/w", "/w/a", "/w/a/b")]
+    steps = (step("/w", "own"), step("/w/a/b/h"))
+    assert movable(steps, entries, user=8) == ("/w/a", "/w/a/b")
+
+
+def test_pins_change_nothing_and_need_none_where_nothing_can_be_written() -> None:
+    assert shown(step("/a", "lock"), step("/a/b", "pin"), step("/c", "share"), step("/c/d", "pin")) == [
+        ("/a", "lock"),
+        ("/c", "share"),
+        ("/c/d", "pin"),
+    ]
+    assert shown(step("/a", "pin"), step("/a")) == [("/a", "hide")]

@@ -8,12 +8,14 @@ output, an attempt's agents are shown their own instance alone.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.errors import UsageError
+from runner_e2e.sandbox.deputies import own_code
 from runner_e2e.sandbox.policy import DROPPED_VARIABLES
 
 if TYPE_CHECKING:
@@ -127,6 +129,12 @@ def policy_document(hidden: HiddenSet, *, instance: Path, confidential: Iterable
         "hide": [str(path) for path in hidden.paths],
         "hide_if_present": [str(path) for path in hidden.if_present],
         "expose": [str(instance)],
+        "read_only": _own_code(),
         "allow_hard_links_in": [str(path) for path in hidden.git],
         "environment": {"drop": [*DROPPED_VARIABLES, *dict.fromkeys(confidential)]},
     }
+
+
+def _own_code() -> list[str]:
+    """What the engine runs from, where its user may write: an agent as that user must not change the next attempt."""
+    return [place for place in own_code() if os.geteuid() != 0 and os.access(place, os.W_OK)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["SOCKETS", "STARTUP_FILES", "sockets"]
+import os
+import sys
+
+__all__ = ["SOCKETS", "STARTUP_FILES", "own_code", "sockets"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,3 +97,18 @@ def sockets(user: int, environment: Mapping[str, str]) -> tuple[str, ...]:
         if value:
             named.append(value)
     return (*(path.format(user=user) for path in SOCKETS), *named)
+
+
+def own_code() -> tuple[str, ...]:
+    """Existing directories that the code of this process comes from: who writes there runs in the next launcher.
+
+    They are this product's sources and entry scripts, the environment of this Python, and the Python beneath that.
+    """
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    environment = os.path.dirname(os.path.dirname(os.path.abspath(sys.executable)))
+    library = os.path.dirname(os.path.realpath(os.__file__))
+    places = [source, os.path.join(os.path.dirname(source), "scripts"), library]
+    places += [os.path.join(sys.base_prefix, name) for name in ("bin", "lib")]
+    if os.path.exists(os.path.join(environment, "pyvenv.cfg")):
+        places.append(environment)
+    return tuple(dict.fromkeys(place for place in places if os.path.isdir(place)))

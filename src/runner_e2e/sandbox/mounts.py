@@ -35,6 +35,8 @@ _INERT = _PLAIN | kernel.MOUNT_ATTR_NOEXEC
 # Nobody lists a cover, not its owner either; names beneath can still be reached.
 _COVER = {"mode": "0111", "size": "64k", "nr_inodes": "1k"}
 _MEMORY_FILES = "/dev/shm"  # noqa: S108 - new file systems are laid over it, nothing is made in it
+# Roles for which nothing has to be kept of what stands at their path before anything is covered.
+_MADE = frozenset({"hide", "home", "link", "pin"})
 _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -52,7 +54,7 @@ def make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
     Raises :class:`ChangedError` for a path that changed and :class:`OSError` where the kernel refuses.
     """
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    captured = {step.path: _capture(step, maps) for step in plan.steps if step.role not in {"hide", "home", "link"}}
+    captured = {step.path: _capture(step, maps) for step in plan.steps if step.role not in _MADE}
     covers: dict[str, int] = {}
     plain = _plain_covers(plan.steps)
     try:
@@ -116,6 +118,8 @@ def _carry_out(
             if plan.user < 0:
                 options = {"mode": "0700"}
             covers[step.path] = _attach_new("tmpfs", options, _PLAIN, target)
+        elif step.role == "pin":
+            _pin(target)
         elif step.role != "hide":
             kernel.move_mount(captured[step.path], target)
         elif step.path in plain[1:] and plain[0] in covers:
@@ -192,6 +196,15 @@ def _cover_file(target: int) -> None:
     tree = kernel.clone_tree("/dev/null", recursive=False)
     try:
         kernel.set_mount_attributes(tree, add=_INERT | kernel.MOUNT_ATTR_RDONLY)
+        kernel.move_mount(tree, target)
+    finally:
+        os.close(tree)
+
+
+def _pin(target: int) -> None:
+    """Mounts what is open as *target* on itself, with the attributes it is seen with."""
+    tree = kernel.clone_tree("", directory=target)
+    try:
         kernel.move_mount(tree, target)
     finally:
         os.close(tree)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     #   share  what really is there shows through a cover, as it is
     #   lock   what really is there, read-only
     #   link   a symbolic link is made again inside a `home`
-    Role = Literal["hide", "home", "expose", "own", "share", "lock", "link"]
+    #   pin    what is seen there, mounted on itself: a mount point cannot be renamed
+    Role = Literal["hide", "home", "expose", "own", "share", "lock", "link", "pin"]
 
 
 class Step(Record):

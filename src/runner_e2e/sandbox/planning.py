@@ -11,7 +11,7 @@ from runner_e2e.sandbox.facts import beneath, observe, read_mounts, same_or_bene
 from runner_e2e.sandbox.plan import Plan, Step
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.refusals import refuse, usable
-from runner_e2e.sandbox.view import Entry, ancestors, barriers, decides, order, step_of
+from runner_e2e.sandbox.view import Entry, ancestors, barriers, decides, movable, order, step_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -238,7 +238,9 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         agent, group = host.user, host.group
     steps, notes = found.base, tuple[str, ...]()
     if mode != "bare":
-        steps, notes = _whole_view(found, agent if mapped else -1, startup="startup-files" not in left_out)
+        steps, notes = _whole_view(
+            found, agent if mapped else -1, user=host.user, startup="startup-files" not in left_out
+        )
     if mode in {"user-namespace", "bare"} and host.groups and not host.privileged:
         notes += (f"the agent keeps the groups {', '.join(map(str, host.groups))} of the launcher's user",)
     return Plan(
@@ -288,9 +290,10 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
 
 
-def _whole_view(found: Survey, agent: int, *, startup: bool) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+def _whole_view(found: Survey, agent: int, *, user: int, startup: bool) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """Covers and exposures, and around them what keeps the agent working and the harness's own files as they are.
 
+    *agent* is the agent's user where it has one of its own, else -1; *user* is the launcher's.
     Also returns what that leaves open.
     """
     steps, notes = list(found.base), []
@@ -308,7 +311,17 @@ def _whole_view(found: Survey, agent: int, *, startup: bool) -> tuple[tuple[Step
             steps += _private_home(found.home, steps, same_user=agent < 0)
     if agent >= 0:
         steps += _passages(found, steps, agent)
+    steps += _pins(order(steps), agent if agent >= 0 else user)
     return order(steps), tuple(notes)
+
+
+def _pins(steps: Sequence[Step], user: int) -> list[Step]:
+    """Mount points for the directories above covers: renamed, they would leave the covered paths to others.
+
+    A later launch, and the harness, would find there what the agent made.
+    """
+    entries = [entry for path in {a for step in steps for a in ancestors(step.path)} if (entry := _entry(path))]
+    return [step_of(observe(path), "pin") for path in movable(steps, entries, user=user)]
 
 
 def _passages(found: Survey, steps: Sequence[Step], agent: int) -> list[Step]:
@@ -349,18 +362,20 @@ def _entry(path: str) -> Entry | None:
 
 
 def _startup_locks(found: Survey, own: Sequence[PathFact], agent: int) -> list[Step]:
-    """Directories of commands, and hooks of the repository around, that the agent could otherwise write."""
+    """Directories of commands, this product's code, and hooks around, that the agent could otherwise write."""
+    code = deputies.own_code()
     places = os.environ.get("PATH", "").split(":")
     places += [f"{directory}/.git/hooks" for directory in (*ancestors(found.directory), found.directory)]
     if any(fact.real == found.home for fact in own):
         places += [f"{found.home}/{name}" for name in deputies.STARTUP_FILES]
     steps = []
-    for place in places:
+    for place in (*code, *places):
         if not place.startswith("/"):
             continue
         fact = observe(place)
         in_workspace = any(same_or_beneath(fact.real, other.real) for other in own)
-        belongs_to_workspace = in_workspace and not place.endswith("/hooks") and not _is_startup(fact.real, found.home)
+        guarded = place in code or place.endswith("/hooks") or _is_startup(fact.real, found.home)
+        belongs_to_workspace = in_workspace and not guarded
         writable = agent < 0 or in_workspace
         if fact.exists and writable and not belongs_to_workspace and os.access(fact.real, os.W_OK):
             steps.append(step_of(fact, "lock"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+
 from runner_e2e.sandbox.facts import beneath, same_or_beneath
 from runner_e2e.sandbox.plan import Step
 from runner_e2e.sandbox.record import Record
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.facts import PathFact
     from runner_e2e.sandbox.plan import Role
 
-__all__ = ["Entry", "barriers", "decides", "order", "step_of"]
+__all__ = ["Entry", "barriers", "decides", "movable", "order", "step_of"]
 
 
 class Entry(Record):
@@ -29,6 +32,12 @@ class Entry(Record):
         if self.user == user:
             return bool(self.mode & 0o100)
         return bool(self.mode & (0o010 if self.group == group else 0o001))
+
+    def lets_rename(self, entry: Entry, user: int) -> bool:
+        """Whether *user* may have the right to rename *entry* in this directory; its groups are not looked at."""
+        if self.user == user:
+            return True  # a missing right is one chmod away
+        return bool(self.mode & 0o022) and (entry.user == user or not self.mode & stat.S_ISVTX)
 
 
 def step_of(fact: PathFact, role: Role) -> Step:
@@ -59,8 +68,10 @@ _POINTLESS = {
     "lock": {"hide", "lock"},
     "link": {"hide"},
     "home": {"hide"},
+    "pin": {"hide", "lock"},
 }
-_RANK = {"hide": 0, "expose": 1, "own": 2, "home": 3, "lock": 4, "share": 5, "link": 6}
+_RANK = {"hide": 0, "expose": 1, "own": 2, "home": 3, "lock": 4, "share": 5, "link": 6, "pin": 7}
+_PINNED = {"hide", "expose", "lock"}
 
 
 def order(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -89,6 +100,23 @@ def barriers(needed: Iterable[str], entries: Iterable[Entry], *, user: int, grou
         if path != "/" and any(beneath(other, path) for other in paths) and not any(beneath(path, k) for k in kept):
             kept.append(path)
     return tuple(kept)
+
+
+def movable(steps: Sequence[Step], entries: Iterable[Entry], *, user: int) -> tuple[str, ...]:
+    """Directories above what *steps* hide, expose or lock that *user* could rename, and put others in their place.
+
+    *entries* are those directories as they are on disk. In what the agent has as its own, every entry is its own.
+    """
+    known = {entry.path: entry for entry in entries}
+    above = {path for step in steps if step.role in _PINNED for path in ancestors(step.path)} - {"/"}
+    found = []
+    for path in sorted(above & known.keys()):
+        parent = os.path.dirname(path)
+        around = decides(parent, steps)
+        own = around is not None and around.role in {"expose", "own"}
+        if own or (parent in known and known[parent].lets_rename(known[path], user)):
+            found.append(path)
+    return tuple(found)
 
 
 def ancestors(path: str) -> Sequence[str]:

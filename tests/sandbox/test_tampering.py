@@ -1,0 +1,53 @@
+"""What an agent could leave behind for the launcher, the harness or the next agent to walk into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.sandbox_actors import give
+
+if TYPE_CHECKING:
+    from tests.sandbox_actors import Actor
+
+WALLS = ["landlock", "locked-mounts"]
+
+
+@pytest.mark.parametrize("wall", WALLS)
+def test_no_directory_above_a_cover_can_be_exchanged(actor: Actor, wall: str) -> None:
+    """Otherwise the agent puts its own policies and results where the harness and later launches look for them."""
+    hidden = actor.work / "target" / "deep" / "output"
+    (hidden / "own").mkdir(parents=True)
+    (actor.work / "target" / "plain").mkdir()
+    give(actor.work, actor.user)
+    script = """
+    for name in target target/deep; do mv $name $name-moved && echo "moved $name"; done
+    mv target/plain target/renamed && echo data > target/deep/new && echo other directories can be renamed
+    """
+    done = actor.launch(
+        "--wall", wall, "--hide", hidden, "--expose", hidden / "own", command=["/bin/sh", "-c", script], cwd=actor.work
+    )
+    assert done.stdout == "other directories can be renamed\n", done
+    assert done.stderr.count("busy") == 2
+    assert hidden.is_dir()
+    assert (actor.work / "target" / "deep" / "new").stat().st_uid == actor.user
+
+
+@pytest.mark.parametrize("wall", WALLS)
+@pytest.mark.parametrize("identity", [[], ["--keep-user"]])
+def test_the_code_of_the_launcher_cannot_be_changed(actor: Actor, wall: str, identity: list[str]) -> None:
+    give(actor.source, actor.user)
+    code = actor.source / "runner_e2e" / "sandbox" / "command.py"
+    script = f"echo >> {code}; touch {actor.source}/json.py; mv {actor.source} {actor.source}-old"
+    done = actor.launch("--wall", wall, *identity, command=["/bin/sh", "-c", script])
+    assert done.returncode != 0
+    assert code.read_bytes()[-2:] != b"\n\n"
+    assert [path.name for path in actor.source.iterdir()] == ["runner_e2e"]
+
+
+def test_the_code_of_the_launcher_is_kept_in_a_workspace_too(actor: Actor) -> None:
+    give(actor.source, actor.user)
+    script = f"touch {actor.source}/json.py; touch {actor.place}/new && echo the rest is writable"
+    done = actor.launch("--workspace", actor.place, command=["/bin/sh", "-c", script], cwd=actor.place)
+    assert done.stdout == "the rest is writable\n", done
+    assert not (actor.source / "json.py").exists()
