@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner_e2e.artifacts.reasons import TEXTS, not_in_place, reason, root_refused
+from runner_e2e.cells.catalog import parse_catalog
 
 PAGE = Path(__file__).parents[2] / "docs" / "artifacts.md"
 ROOT_CODES = ("root-", "image-", "device-")
@@ -35,3 +36,11 @@ def test_every_documented_line_is_a_reason() -> None:
     rows = PAGE.read_text().partition("## Misconfigurations")[2].partition("\n## ")[0]
     documented = re.findall(r"\| `(artifact: .*?)` \|$", rows, re.MULTILINE)
     assert sorted(documented) == sorted(line(code) for code in TEXTS)
+
+
+def test_the_documented_catalog_is_read() -> None:
+    example = PAGE.read_text().partition("```yaml\n")[2].partition("```")[0]
+    minimal = "harness: {command: [run]}\nprofiles: {p: }\nenvironments: {e: }\n"
+    minimal += "suites: {s: {profiles: [p], environments: [e], cases: [a]}}\n"
+    (file,) = parse_catalog(minimal + example, path="catalog.yml").artifacts.files
+    assert file.path == "/rom/bin/agent"
