@@ -133,7 +133,7 @@ def _reachable(place: Path, prefix: tuple[str, ...]) -> tuple[str, Path]:
     else:
         raise RuntimeError("no Python that an ordinary user can run: install python3 (3.11 or later)")
     copied = place / "source"
-    for name in ("__init__.py", "errors.py", "kernel.py"):
+    for name in ("__init__.py", "errors.py", "kernel.py", "selected_id.py"):
         (copied / "runner_e2e").mkdir(parents=True, exist_ok=True)
         shutil.copyfile(SOURCE / "runner_e2e" / name, copied / "runner_e2e" / name)
     ignored = shutil.ignore_patterns("__pycache__")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,3 +52,51 @@ def test_the_code_of_the_launcher_is_kept_in_a_workspace_too(actor: Actor) -> No
     done = actor.launch("--workspace", actor.place, command=["/bin/sh", "-c", script], cwd=actor.place)
     assert done.stdout == "the rest is writable\n", done
     assert not (actor.source / "json.py").exists()
+
+
+# Starts a launcher with a confidential variable and shows, while its agent runs, what others read of both.
+HOLDER = """
+import json, os, subprocess, sys
+words = json.loads(sys.argv[1])
+value = "suite.profile.local.a-telling-case"
+variables = {**os.environ, "CELL_UNDER_TEST": value, "COPY": "x" + value, "OTHER": "stays"}
+launcher = subprocess.Popen(words, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+line = launcher.stdout.readline()
+with open(f"/proc/{launcher.pid}/environ") as file:
+    shown = file.read()
+launcher.communicate("go on\\n")
+seen = {"agent": line, "launcher": "telling" in shown, "other": "stays" in shown, "status": launcher.returncode}
+print(json.dumps(seen))
+"""
+
+
+def test_the_launcher_keeps_no_confidential_variable_while_the_agent_runs(actor: Actor) -> None:
+    policy = actor.work / "policy.json"
+    policy.write_text(
+        json.dumps(
+            {
+                "schema": "runner-e2e.sandbox-policy/v1",
+                "hide": [str(actor.hidden)],
+                "environment": {"drop": ["RUNNER_E2E_*", "CELL_UNDER_TEST", "NOT_SET"]},
+            }
+        )
+    )
+    script = 'echo "$CELL_UNDER_TEST$COPY$OTHER"; read go'
+    words = actor.words("--quiet", "--policy", policy, command=["/bin/sh", "-c", script])
+    done = actor.python_script(HOLDER, json.dumps(words))
+    assert json.loads(done.stdout) == {"agent": "stays\n", "launcher": False, "other": True, "status": 0}, done
+
+
+def test_a_report_is_not_written_through_a_link(actor: Actor) -> None:
+    """An agent that may write where the report goes must not choose what its launcher overwrites."""
+    precious = actor.place / "precious"
+    precious.write_text("kept")
+    report = actor.work / "report.json"
+    report.symlink_to(precious)
+    done = actor.launch("--report", report, command=["/bin/echo", "ran"])
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "it is a symbolic link" in done.stderr
+    report.unlink()
+    done = actor.launch("--report", report, command=["/bin/sh", "-c", f"rm {report}; ln -s {precious} {report}"])
+    assert done.returncode == 0
+    assert precious.read_text() == "kept"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
 from runner_e2e.artifacts.listing import prepare_listed
 from runner_e2e.sandbox.arguments import parse_arguments, policy_of
 from runner_e2e.sandbox.launcher import launch
+from runner_e2e.sandbox.policy import DROPPED_VARIABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from runner_e2e.sandbox.arguments import Request
+    from runner_e2e.sandbox.policy import Policy
     from runner_e2e.sandbox.report import Report
 
 __all__ = ["REPORTS_VARIABLE", "entry", "execute", "failure_status", "main"]
@@ -58,15 +61,18 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
     policy = policy_of(request, os.environ)
     reports = os.environ.get(REPORTS_VARIABLE)
     policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide))
+    _erase_confidential(policy)
+    file = _open(request.report) if request.report else -1
 
     def started(report: Report) -> None:
         if not request.quiet:
             for line in report.lines():
                 log(line)
         if request.report:
-            _write(report, request.report)
+            _write(report, request.report, file)
         if reports:
-            _write(report, os.path.join(reports, f"{time.time_ns():020d}-{os.getpid()}.json"))
+            path = os.path.join(reports, f"{time.time_ns():020d}-{os.getpid()}.json")
+            _write(report, path, _open(path))
 
     listed = prepare_listed(request.command[0], os.environ, os.getcwd(), log=log)
     if listed is None:
@@ -80,15 +86,40 @@ def failure_status(code: int) -> int:
     return code if code in {126, 127} else 125
 
 
-def _write(report: Report, path: str) -> None:
-    import json
+def _erase_confidential(policy: Policy) -> None:
+    """Takes away what this process still holds of the variables that the policy names: it lives as long as the agent.
 
-    from runner_e2e.errors import LaunchError
+    A launcher started by a harness that did not take the selected id away would show it in ``/proc/<pid>/environ``.
+    """
+    named = set(policy.environment.drop).difference(DROPPED_VARIABLES)
+    for name in sorted(named & os.environ.keys()):
+        from runner_e2e import selected_id
+
+        selected_id.erase(name)
+
+
+def _open(path: str) -> int:
+    """A new or emptied file for a report. Before the launch: afterwards the agent could put a link in its place."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o644)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _write(report: Report, path: str, descriptor: int) -> None:
+    import json
 
     content = json.dumps(report.to_document(), indent=2) + "\n"
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        with open(descriptor, "w", encoding="utf-8") as file:
             file.write(content)
     except OSError as error:
-        why = error.strerror or str(error)
-        raise LaunchError(f"the report {path} cannot be written", why=why, fix="name a writable file") from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: str, error: OSError) -> Exception:
+    from runner_e2e.errors import LaunchError
+
+    why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
+    return LaunchError(f"the report {path} cannot be written", why=why, fix="name a writable file")
