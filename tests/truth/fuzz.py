@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.errors import HypothesisException
 from tests.truth.canary import Canary, random_canary
 from tests.truth.case import WORKFLOW, CaseError, Verdict
 from tests.truth.execution import SYSTEM_PATH, Instruments
@@ -22,12 +23,12 @@ from runner_e2e.lint.linter import lint
 from runner_e2e.lint.values import Confidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     Predictor = Callable[[str], Verdict]
 
 TIMEOUT = 60.0
-EXAMPLES = 50
+BATCHES = 50
 BATCH = 10
 
 HEAD = """\
@@ -150,64 +151,80 @@ class Search:
             self.clean += 1
 
 
-class WrongBeliefError(Exception):
-    """Raised inside a hypothesis run, so that it makes the script smaller."""
-
-    def __init__(self, surprise: Surprise) -> None:
-        super().__init__(surprise.name)
-        self.surprise = surprise
-
-
-def find_surprise(predict: Predictor, tools: Instruments, search: Search, *, number: int) -> Surprise | None:
-    """One round of random scripts from seed ``number``; the shrunk surprise it ends with, None when there is none.
-
-    Scripts that fail or do not end are no cases. What ``search`` holds already is not found again.
-    """
-    smallest: list[Surprise] = []
+def random_scripts(number: int, batches: int = BATCHES) -> list[list[str]]:
+    """One round of random scripts, in at most so many batches, from seed ``number``."""
+    made: list[list[str]] = []
 
     @seed(number)
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=batches,
         deadline=None,
         database=None,
-        phases=[Phase.generate, Phase.shrink],
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
     )
-    @given(batch=st.lists(scripts(), min_size=1, max_size=BATCH))
-    def every_belief_is_right(batch: list[str]) -> None:
-        try:
-            executions = execute_scripts(batch, tools)
-        except CaseError:
-            return
-        for script, execution in zip(batch, executions, strict=True):
-            search.count(execution)
-            surprise = Surprise(script=script, believed=predict(script), execution=execution)
-            wrong = execution.status == 0 and surprise.believed != execution.verdict
-            if wrong and surprise.name not in search.surprises:
-                smallest.append(surprise)
-                raise WrongBeliefError(surprise)
+    @given(batch=st.lists(scripts(), min_size=1, max_size=BATCH, unique=True))
+    def collect(batch: list[str]) -> None:
+        made.append(batch)
 
+    collect()
+    return made
+
+
+def judge_batch(batch: Sequence[str], predict: Predictor, tools: Instruments, search: Search) -> list[Surprise]:
+    """Executes a batch; the surprises in it. Scripts that fail or do not end are no cases."""
     try:
-        every_belief_is_right()
-    except WrongBeliefError as wrong:
-        return wrong.surprise
-    except HypothesisException:
-        # A script that is not deterministic after all: the last one that surprised is still a fact.
-        return smallest[-1] if smallest else None
-    return None
+        executions = execute_scripts(batch, tools)
+    except CaseError:
+        search.failed += len(batch)
+        return []
+    found = []
+    for script, execution in zip(batch, executions, strict=True):
+        search.count(execution)
+        if execution.status == 0 and (believed := predict(script)) != execution.verdict:
+            found.append(Surprise(script=script, believed=believed, execution=execution))
+    return found
+
+
+def smaller_scripts(script: str) -> Iterator[str]:
+    """Valid scripts that are a part of ``script``, the smallest first: without some lines, then without some words."""
+    lines = script.split("\n")
+    spans = [(start, end) for start in range(len(lines)) for end in range(start + 1, len(lines) + 1)]
+    without_lines = ["\n".join(lines[:start] + lines[end:]) for start, end in spans]
+    without_words = [
+        "\n".join([*lines[:number], " ".join(words[:place] + words[place + 1 :]), *lines[number + 1 :]])
+        for number, words in enumerate(line.split(" ") for line in lines)
+        for place in range(len(words) if len(words) > 1 else 0)
+    ]
+    for candidate in [*sorted(set(without_lines), key=len), *sorted(set(without_words), key=len)]:
+        checked = subprocess.run(["bash", "-n"], input=candidate, text=True, capture_output=True, check=False)
+        if candidate.strip() and checked.returncode == 0 and not checked.stderr:
+            yield candidate
+
+
+def shrink(surprise: Surprise, predict: Predictor, tools: Instruments, search: Search) -> Surprise:
+    """The surprise made smaller, until no part of it surprises."""
+    candidates = smaller_scripts(surprise.script)
+    while batch := list(islice(candidates, BATCH)):
+        found = judge_batch(batch, predict, tools, search)
+        if found:
+            surprise = min(found, key=lambda one: len(one.script))
+            candidates = smaller_scripts(surprise.script)
+    return surprise
 
 
 def fuzz(predict: Predictor, tools: Instruments, *, minutes: float, number: int) -> Search:
-    """Rounds of random scripts until the time is over, from seed ``number`` on."""
+    """Rounds of random scripts until the time is over, from seed ``number`` on; surprises are made small."""
     end = time.monotonic() + minutes * 60
     search = Search()
     while time.monotonic() < end:
-        surprise = find_surprise(predict, tools, search, number=number)
+        for batch in random_scripts(number):
+            for surprise in judge_batch(batch, predict, tools, search):
+                small = shrink(surprise, predict, tools, search)
+                search.surprises[small.name] = small
+            if time.monotonic() >= end:
+                break
         number += 1
-        if surprise:
-            search.surprises[surprise.name] = surprise
     return search
 
 

@@ -7,6 +7,7 @@ conditions are constant, so that whether it leaks is a fact about the script and
 from __future__ import annotations
 
 import shlex
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
@@ -61,16 +62,19 @@ def variables() -> SearchStrategy[str]:
     return st.sampled_from(VARIABLES)
 
 
+@cache
 def words(depth: int) -> SearchStrategy[str]:
     """A word of a command, which may run commands itself while ``depth`` allows it."""
     scalar = st.builds(lambda form, name: form.replace("_", name), st.sampled_from(EXPANSIONS), variables())
-    simple = st.one_of(scalar, scalar, st.sampled_from((*PARAMETERS, *ARRAYS)), st.sampled_from(CONSTANTS))
+    whole = st.builds(lambda name: f'"${name}"', variables())
+    simple = st.one_of(whole, scalar, scalar, st.sampled_from((*PARAMETERS, *ARRAYS)), st.sampled_from(CONSTANTS))
     if depth <= 0:
         return simple
     outputs = st.builds(lambda text: f'"$({text})"', printing(depth - 1))
     return st.one_of(simple, simple, simple, outputs)
 
 
+@cache
 def printing(depth: int) -> SearchStrategy[str]:
     """Commands that write something."""
     source = st.one_of(
@@ -82,6 +86,7 @@ def printing(depth: int) -> SearchStrategy[str]:
     return st.one_of(source, piped)
 
 
+@cache
 def assignments(depth: int) -> SearchStrategy[str]:
     """Statements that give something to a variable, an array, the parameters or a file."""
     word, name = words(depth), st.sampled_from(LOCALS)
@@ -119,6 +124,7 @@ def assignments(depth: int) -> SearchStrategy[str]:
     return st.one_of(scalar, scalar, lists, files, st.just("shift || :"))
 
 
+@cache
 def uses(depth: int) -> SearchStrategy[str]:
     """Simple commands: programs and builtins that get words, or read them."""
     word = words(depth)
@@ -138,6 +144,7 @@ def uses(depth: int) -> SearchStrategy[str]:
     return st.one_of(program, program, builtin, environment, reading)
 
 
+@cache
 @st.composite
 def compounds(draw: DrawFn, depth: int) -> str:
     """Statements that hold others."""
@@ -172,17 +179,21 @@ def compounds(draw: DrawFn, depth: int) -> str:
     )
 
 
+@cache
 def statements(depth: int) -> SearchStrategy[str]:
     simple = st.one_of(assignments(depth), uses(depth))
     return simple if depth <= 0 else st.one_of(simple, simple, simple, compounds(depth))
 
 
+@cache
 def blocks(depth: int) -> SearchStrategy[str]:
     return st.lists(statements(depth), min_size=1, max_size=3).map("\n".join)
 
 
+@cache
 def scripts() -> SearchStrategy[str]:
-    """Whole scripts. They begin with the id in one or several places, so that most of what follows touches it."""
-    beginning = st.lists(st.sampled_from(BEGINNINGS), min_size=0, max_size=3, unique=True)
-    body = st.lists(statements(DEPTH), min_size=1, max_size=4)
-    return st.builds(lambda first, rest: "\n".join([*first, *rest]), beginning, body)
+    """Whole scripts. They begin with the id in some places and end with a program, so that many touch it."""
+    beginning = st.lists(st.sampled_from(BEGINNINGS), min_size=1, max_size=4, unique=True)
+    body = st.lists(statements(DEPTH), min_size=0, max_size=4)
+    ending = st.builds(lambda word: f"tool {word}", words(1))
+    return st.builds(lambda first, rest, last: "\n".join([*first, *rest, last]), beginning, body, ending)

@@ -9,7 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from tests.truth.__main__ import main
 from tests.truth.case import read_case
 from tests.truth.execution import Instruments, execute
-from tests.truth.fuzz import Search, execute_scripts, executed_verdict, find_surprise, keep
+from tests.truth.fuzz import (
+    Search,
+    execute_scripts,
+    executed_verdict,
+    judge_batch,
+    keep,
+    random_scripts,
+    shrink,
+    smaller_scripts,
+)
 from tests.truth.grammar import scripts
 
 if TYPE_CHECKING:
@@ -47,16 +56,30 @@ def believes_in_quotes(script: str) -> Verdict:
 
 def test_a_wrong_belief_is_found_made_small_and_kept(tmp_path: Path, tools: Instruments) -> None:
     search = Search()
-    surprise = find_surprise(believes_in_quotes, tools, search, number=1)
-    assert surprise is not None
-    assert surprise.believed != surprise.execution.verdict
-    assert len(surprise.script.splitlines()) <= 2, surprise.script
-    assert search.leaks + search.clean > 0
-    search.surprises[surprise.name] = surprise
-    other = find_surprise(believes_in_quotes, tools, search, number=1)
-    assert other is None or other.name != surprise.name
-    path = keep(surprise, tmp_path)
-    assert execute(read_case(path), tools, recorded=False).verdict == surprise.execution.verdict
+    batches = random_scripts(1, 8)
+    surprises = [one for batch in batches for one in judge_batch(batch, believes_in_quotes, tools, search)]
+    assert surprises
+    assert search.leaks
+    assert search.clean
+    small = shrink(max(surprises, key=lambda one: len(one.script)), believes_in_quotes, tools, search)
+    assert small.believed != small.execution.verdict
+    assert len(small.script.splitlines()) <= 2, small.script
+    path = keep(small, tmp_path)
+    assert execute(read_case(path), tools, recorded=False).verdict == small.execution.verdict
+
+
+def test_the_same_seed_gives_the_same_scripts() -> None:
+    assert random_scripts(3, 4) == random_scripts(3, 4)
+    assert random_scripts(3, 4) != random_scripts(4, 4)
+
+
+def test_parts_of_a_script_are_valid_and_smaller() -> None:
+    script = 'for x in a; do\ntool "$x"\ndone\necho b'
+    parts = list(smaller_scripts(script))
+    assert 'for x in a; do\ntool "$x"\ndone' in parts
+    assert "echo b" in parts
+    assert "done\necho b" not in parts
+    assert all(len(part) < len(script) for part in parts)
 
 
 def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,7 @@ NOT_FOLLOWED = dict.fromkeys(
     ),
     LANGUAGE,
 ) | {
+    "shell/indirect-unknown.clean": "an indirection by a name that is not known may reach any variable",
     "runner/if-failure.clean": "the outcome of a step is not known: it may have failed",
 }
 
