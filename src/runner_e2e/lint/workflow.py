@@ -46,11 +46,8 @@ class Block:
 
     def __init__(self, node: Node | None) -> None:
         self.node = node
-
-    @cached_property
-    def fields(self) -> dict[str, tuple[Scalar, Node]]:
+        self.fields: dict[str, tuple[Scalar, Node]] = {key.value: (key, value) for key, value in entries(node)}
         """Field name -> its key and its value, aliases resolved."""
-        return {key.value: (key, value) for key, value in entries(self.node)}
 
     def get(self, name: str) -> Node | None:
         """Value of a field."""
