@@ -69,7 +69,7 @@ class Target:
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*PROGRAM, "run", *arguments],
+            [*PROGRAM, "run", "--no-probe", *arguments],
             cwd=self.root,
             env=self.environ,
             text=True,
@@ -78,7 +78,7 @@ class Target:
 
     def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*PROGRAM, "run", *arguments],
+            [*PROGRAM, "run", "--no-probe", *arguments],
             cwd=self.root,
             env=self.environ | environ,
             capture_output=True,

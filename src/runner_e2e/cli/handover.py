@@ -37,6 +37,7 @@ class RunRequest:
     quiet: bool
     show_ids: bool
     relay: bool | None
+    probe: bool
 
 
 def stands_on_command_line(selection: Selection) -> bool:

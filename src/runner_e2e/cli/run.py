@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -52,6 +52,12 @@ MAXIMUM_JOBS = 64
 @click.option(
     "--relay/--no-relay", default=None, help="Show what harnesses print; the default for the cell of the variable."
 )
+@click.option(
+    "--probe/--no-probe",
+    default=True,
+    show_default=True,
+    help="Try the sandbox before the first cell that costs money.",
+)
 @click.option("--handed-over", type=int, default=None, hidden=True)
 def run(
     *,
@@ -66,6 +72,7 @@ def run(
     quiet: bool,
     show_ids: bool,
     relay: bool | None,
+    probe: bool,
     handed_over: int | None,
 ) -> int:
     """Run one cell, or with --local the selected cells of the catalog, and record every attempt.
@@ -89,6 +96,7 @@ def run(
         quiet=quiet,
         show_ids=show_ids,
         relay=relay,
+        probe=probe,
     )
     if selection.used and not local:
         raise UsageError(
@@ -102,6 +110,7 @@ def run(
 
 
 def _run(request: RunRequest) -> int:
+    from runner_e2e import gha
     from runner_e2e.cells.catalog import read_catalog
     from runner_e2e.cli.run_reporting import LineReporter
     from runner_e2e.engine.campaign_plan import RunOptions
@@ -118,7 +127,8 @@ def _run(request: RunRequest) -> int:
             environ=process.environ,
             jobs=request.jobs,
             handle_key=process.handle_key,
-            runner_files=_runner_files(),
+            runner_files=gha.runner_files(),
+            probe=_probe(request),
             relay=not request.local and not request.quiet if request.relay is None else request.relay,
         )
         outcome = run_campaign(catalog, cells, options, reporter, process.cancellation)
@@ -126,17 +136,24 @@ def _run(request: RunRequest) -> int:
     return outcome.exit_code
 
 
+def _probe(request: RunRequest) -> Literal["insist", "warn", "off"]:
+    """In a job nothing is paid for behind a sandbox that was not tried; on a machine of one's own that is a choice."""
+    from runner_e2e import gha
+
+    if not gha.in_actions():
+        return "warn" if request.probe else "off"
+    if not request.probe:
+        raise UsageError(
+            "--no-probe cannot be used in a job", fix="leave it out: the sandbox is tried in a few seconds"
+        )
+    return "insist"
+
+
 def _cells(catalog: Catalog, request: RunRequest) -> tuple[Cell, ...]:
     from runner_e2e.cells.selectors import select
     from runner_e2e.engine.local import take_cell
 
     return select(catalog, request.selection) if request.local else (take_cell(catalog),)
-
-
-def _runner_files() -> tuple[Path, ...]:
-    from runner_e2e import gha
-
-    return gha.runner_files()
 
 
 def _conclude(outcome: CampaignOutcome, request: RunRequest) -> None:

@@ -47,6 +47,7 @@ def run_selected_cell() -> int:
                 handle_key=process.handle_key,
                 runner_files=gha.runner_files(),
                 relay=True,
+                probe="insist",
             )
             outcome = run_campaign(catalog, (cell,), options, reporter, process.cancellation)
     finally:

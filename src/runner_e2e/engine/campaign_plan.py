@@ -8,7 +8,7 @@ import secrets
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from runner_e2e.report.results import Host
 
@@ -49,6 +49,8 @@ class RunOptions:
 
     ``jobs`` attempts run at once. ``handle_key`` is the campaign key (None: a random one for this run).
     ``runner_files`` are the CI runner's own files, to be hidden from agents. ``relay`` asks for the harness's output.
+    ``probe`` says what a sandbox that does not hold means before the first paid cell: ``insist`` refuses the campaign,
+    ``warn`` goes on, ``off`` does not try.
     """
 
     target: Path
@@ -58,6 +60,7 @@ class RunOptions:
     handle_key: bytes | None = field(default=None, repr=False)
     runner_files: tuple[Path, ...] = ()
     relay: bool = False
+    probe: Literal["insist", "warn", "off"] = "off"
 
 
 @dataclass(frozen=True, kw_only=True)

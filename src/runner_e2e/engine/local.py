@@ -102,9 +102,14 @@ def run_campaign(
     """Runs *cells* and returns when all have ended, been retried where that may help, and been recorded.
 
     Raises :class:`UsageError` or another error of the tree before anything is started: no output directory, a missing
-    credential, an id in a path that agents see, an old target without permission for ``--id``.
+    credential, an id in a path that agents see, an old target without permission for ``--id``. Raises
+    :class:`RefusedError` when the sandbox does not hold and ``options.probe`` insists.
     """
     campaign = _plan(catalog, cells, options, reporter)
+    if options.probe != "off":
+        from runner_e2e.engine.walls import prove_walls
+
+        prove_walls(campaign, reporter, insist=options.probe == "insist")
     own = Cancellation() if cancellation is None else None
     asked = cancellation or own
     assert asked is not None

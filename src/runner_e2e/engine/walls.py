@@ -1,0 +1,41 @@
+"""Proves that the sandbox holds on this host before the first cell is paid for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from runner_e2e.errors import RefusedError, RunnerE2EError
+from runner_e2e.sandbox.layouts import read_layout
+from runner_e2e.sandbox.probe import append_to_log, run_probe
+
+if TYPE_CHECKING:
+    from runner_e2e.engine.campaign_plan import Campaign, Reporter
+
+__all__ = ["SERVER_LOG", "prove_walls"]
+
+SERVER_LOG: Final = "server.log"
+LAYOUT: Final = "generic"
+
+
+def prove_walls(campaign: Campaign, reporter: Reporter, *, insist: bool) -> None:
+    """Probes this host when a cell of *campaign* costs money, and appends the result to the campaign's server log.
+
+    A check that failed is a warning, or with *insist* a :class:`RefusedError`: nothing was started or paid for then.
+    So is a host on which the sandbox cannot be set up at all.
+    """
+    if not any(planned.cell.billable for planned in campaign.cells):
+        return
+    log = campaign.directory / SERVER_LOG
+    try:
+        result = run_probe(read_layout(LAYOUT))
+        append_to_log(result, log)
+    except RunnerE2EError as error:
+        what, why = "the sandbox cannot be proven on this host", str(error)
+    else:
+        if not result.failures:
+            return
+        what, why = "the sandbox does not hold on this host", f"these checks failed: {', '.join(result.failures)}"
+    if insist:
+        fix = "see `runner-e2e sandbox probe --explain` on this host, and docs/sandbox.md for what it needs"
+        raise RefusedError(what, why=f"{why}; the log is {log}", fix=fix)
+    reporter.warning(f"{what}: {why}; the log is {log}")
