@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import random
 import tracemalloc
@@ -24,6 +25,8 @@ from tests.graders.streams import (
     turn,
 )
 
+from runner_e2e.graders.calls import Calls, TooMuchError
+from runner_e2e.graders.events import Answer, Origin, Request, ShellText
 from runner_e2e.graders.transcript import Transcript
 from runner_e2e.graders.workspace import Difference
 
@@ -411,6 +414,30 @@ names = st.sampled_from(
         "metadata",
     ]
 )
+
+
+def test_a_stream_of_very_many_calls_is_read_to_its_end() -> None:
+    transcript = Transcript()
+    many = [line for number in range(4_000) for line in command("ls", "x", 0, str(number))]
+    transcript.read(io.BytesIO(lines([START, *many, END])), "events.jsonl")
+    assert transcript.calls._held == 0
+    assert transcript.gaps() == []
+
+
+@pytest.mark.parametrize("doubled", [1, 2])
+def test_a_hostile_number_of_attempts_or_open_calls_is_given_up(doubled: int) -> None:
+    calls = Calls()
+    long = "echo x > probe.txt # " + "y" * 60_000
+    with pytest.raises(TooMuchError, match="more than 64 MiB"):
+        for number in range(2_000):
+            text = ShellText(text=f"{long}{number}")
+            calls.request(Request(key=str(number // doubled), work=text), Origin(file="e", line=number))
+    calls = Calls()
+    with pytest.raises(TooMuchError, match="more than 64 MiB"):
+        for number in range(100_000):
+            calls.answer(Answer(key=str(number), output="z" * 2_000), Origin(file="e", line=number))
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4),

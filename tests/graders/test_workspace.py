@@ -74,9 +74,8 @@ def test_what_differs(
 
 def test_odd_entries_are_neither_opened_nor_followed(workspace: Path) -> None:
     (workspace / "loop").symlink_to(".")
-    with socket.socket(socket.AF_UNIX) as server:
-        with contextlib.chdir(workspace):
-            server.bind("socket")
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(workspace):
+        server.bind("socket")
     kinds = {path: entry.kind for path, entry in take_manifest(workspace).entries.items()}
     assert kinds == {
         ".": "directory",

@@ -18,6 +18,10 @@ __all__ = ["Attempt", "Call", "Calls", "TooMuchError"]
 _MOST_CALLS: Final = 1_000_000
 _MOST_HELD: Final = 64 << 20
 _MOST_OF_ONE_CALL: Final = 16
+_LONGEST_OPEN_TEXT: Final = 2000
+# What an entry takes beside its text, in bytes; an estimate.
+_ENTRY: Final = 500
+_ANSWER: Final = 100
 
 
 class TooMuchError(Exception):
@@ -80,12 +84,14 @@ class Calls:
             call.answers += self._orphans.pop(key, [])
             if not call.answers:
                 self.open.setdefault(key, origin)
+                if key in self.texts:
+                    self._release(len(self.texts.pop(key)))
         elif key in self._orphans:
             self._close(key)
-        elif hash(key) not in self._answered and key not in self.writing:
-            self._hold(0, 0)
+        elif hash(key) not in self._answered and key not in self.writing and key not in self.open:
             self.open[key] = origin
-            self.texts[key] = text[:2000]
+            self.texts[key] = text[:_LONGEST_OPEN_TEXT]
+            self._hold(len(self.texts[key]), 0)
 
     def answer(self, answer: Answer, origin: Origin) -> str:
         """Takes in an answer; the text of the command it answers, as far as it is known. Raises TooMuchError."""
@@ -93,7 +99,7 @@ class Calls:
         if key in self.writing:
             call = self.writing[key]
             if all(answer != other for _, other in call.answers):
-                self._hold(len(answer.output) + 100, len(call.answers))
+                self._hold(len(answer.output) + _ANSWER, len(call.answers))
                 call.answers.append((origin, answer))
             if not answer.running:
                 self.open.pop(key, None)
@@ -105,7 +111,7 @@ class Calls:
             return text
         if hash(key) not in self._answered:
             orphans = self._orphans.setdefault(key, [])
-            self._hold(len(answer.output) + 100, len(orphans))
+            self._hold(len(answer.output) + _ANSWER, len(orphans))
             orphans.append((origin, answer))
         return ""
 
@@ -130,8 +136,10 @@ class Calls:
 
     def _close(self, key: str) -> None:
         self.open.pop(key, None)
-        self.texts.pop(key, None)
-        self._orphans.pop(key, None)
+        if key in self.texts:
+            self._release(len(self.texts.pop(key)))
+        for _, answer in self._orphans.pop(key, []):
+            self._release(len(answer.output) + _ANSWER)
         self._answered.add(hash(key))
 
     def _count(self) -> None:
@@ -140,10 +148,13 @@ class Calls:
             raise TooMuchError(f"more than {_MOST_CALLS:,} calls of tools")
 
     def _hold(self, size: int, already: int) -> None:
-        self._held += size + 500
+        self._held += size + _ENTRY
         if self._held > _MOST_HELD:
-            raise TooMuchError(f"more than {_MOST_HELD >> 20} MiB of attempts to write")
+            raise TooMuchError(f"more than {_MOST_HELD >> 20} MiB of attempts to write and of calls without an answer")
         if already >= _MOST_OF_ONE_CALL:
             raise TooMuchError(
                 f"one call stands in the stream more than {_MOST_OF_ONE_CALL} times, differently each time"
             )
+
+    def _release(self, size: int) -> None:
+        self._held -= size + _ENTRY

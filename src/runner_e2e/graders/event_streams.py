@@ -50,7 +50,7 @@ _SESSION_LINES: Final = frozenset({"session_meta", "response_item", "event_msg",
 def events_of(message: JsonObject) -> Iterator[Event]:
     """The events in one line; none for a line that tells nothing or is of no known form."""
     kind = message.get("type")
-    if "method" in message or ("id" in message and ("error" in message or "result" in message)):
+    if "method" in message or (kind is None and ("error" in message or "result" in message)):
         yield from _app_server(message)
     elif isinstance(kind, str) and kind in _SESSION_LINES:
         yield from _session(kind, _object(message, "payload"))
