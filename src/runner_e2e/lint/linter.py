@@ -195,7 +195,7 @@ class _Linter:
             if explicit:
                 self.problems[_no_workflow(shown)] = None
             return
-        run = Run(repository, deadline=time.monotonic() + self.time_limit, trace=self.tracing)
+        run = Run(repository, deadline=time.process_time() + self.time_limit, trace=self.tracing)
         self.analyse(run, document)
         for finding in _findings(run.sightings, RULES):
             _keep(self.findings, finding)

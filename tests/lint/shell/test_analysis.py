@@ -177,7 +177,7 @@ def test_the_budget_ends_a_long_program() -> None:
 
 
 def test_the_deadline_ends_a_long_program() -> None:
-    result = follow("while true; do for i in {1..60}; do : $i; done; done", deadline=time.monotonic() - 1)
+    result = follow("while true; do for i in {1..60}; do : $i; done; done", deadline=time.process_time() - 1)
     assert [gap.reason for gap in result.unanalysable] == ["the time for this file is used up"]
 
 

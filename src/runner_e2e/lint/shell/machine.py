@@ -179,7 +179,7 @@ class Machine(ABC):
             raise ExhaustedError("too many steps to follow")
         if self.steps >= self._next_clock and self.options.deadline is not None:
             self._next_clock = self.steps + 256
-            if time.monotonic() > self.options.deadline:
+            if time.process_time() > self.options.deadline:
                 raise ExhaustedError("the time for this file is used up")
 
     def fresh(self) -> int:

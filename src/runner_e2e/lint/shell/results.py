@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class ShellOptions:
-    """How the shell runs: which one, with which options; *deadline* is a ``time.monotonic()`` time."""
+    """How the shell runs: which one, with which options; *deadline* is a ``time.process_time()`` time."""
 
     shell: Literal["bash", "sh"] = "bash"
     errexit: bool = True
