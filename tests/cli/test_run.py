@@ -232,7 +232,11 @@ def test_selectors_are_off_the_command_line_before_anything_starts(target: Targe
 def test_without_names_there_is_no_new_start(target: Target) -> None:
     target.harness('tr "\\0" "\\n" < /proc/$(ps -o ppid= -p $PPID | tr -d " ")/cmdline; ' + PASS)
     done = target.run("--relay", **{VARIABLE: ID})
-    assert [line.split(" | ", 1)[1] for line in done.stderr.splitlines() if " | " in line][-3:] == ["run", "--no-probe", "--relay"]
+    assert [line.split(" | ", 1)[1] for line in done.stderr.splitlines() if " | " in line][-3:] == [
+        "run",
+        "--no-probe",
+        "--relay",
+    ]
 
 
 def test_a_wrapper_that_waits_is_told(target: Target) -> None:

@@ -36,7 +36,11 @@ _CONFIDENCES = ("low", "medium", "high")
 @click.option("--explain", metavar="RULE", help="Say what a rule is about, and end.")
 @click.option("--trace", metavar="FILE:LINE", help="Show what is known about every variable before that line.")
 @click.option(
-    "--time-limit", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds of processor time for one file."
+    "--time-limit",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds of processor time for one file.",
 )
 @click.option("--jobs", type=click.IntRange(min=0), default=0, help="Processes for many files; 0: one a processor.")
 def lint(  # noqa: PLR0917 - click passes them by name
