@@ -424,18 +424,28 @@ def test_a_stream_of_very_many_calls_is_read_to_its_end() -> None:
     assert transcript.gaps() == []
 
 
-@pytest.mark.parametrize("doubled", [1, 2])
-def test_a_hostile_number_of_attempts_or_open_calls_is_given_up(doubled: int) -> None:
-    calls = Calls()
+@pytest.mark.parametrize("each", [1, 2])
+def test_a_hostile_number_of_attempts_is_given_up(each: int) -> None:
     long = "echo x > probe.txt # " + "y" * 60_000
-    with pytest.raises(TooMuchError, match="more than 64 MiB"):
+
+    def ask_all() -> None:
+        calls = Calls()
         for number in range(2_000):
-            text = ShellText(text=f"{long}{number}")
-            calls.request(Request(key=str(number // doubled), work=text), Origin(file="e", line=number))
-    calls = Calls()
+            work = ShellText(text=f"{long}{number}")
+            calls.request(Request(key=str(number // each), work=work), Origin(file="e", line=number))
+
     with pytest.raises(TooMuchError, match="more than 64 MiB"):
+        ask_all()
+
+
+def test_a_hostile_number_of_answers_without_a_call_is_given_up() -> None:
+    def answer_all() -> None:
+        calls = Calls()
         for number in range(100_000):
             calls.answer(Answer(key=str(number), output="z" * 2_000), Origin(file="e", line=number))
+
+    with pytest.raises(TooMuchError, match="more than 64 MiB"):
+        answer_all()
 
 
 values = st.recursive(

@@ -61,7 +61,8 @@ def grade_planning_read_only(
     """The verdict on a run.
 
     The workspace is the one that the caller knows, and the one that the streams name, for an agent can see it
-    elsewhere. *probe* is the one file in it whose writing counts as the attempt (None: any file). *differences* is what changed in the workspace, seen from outside (None: nobody looked).
+    elsewhere. *probe* is the one file in it whose writing counts as the attempt (None: any file). *differences* is what
+    changed in the workspace, seen from outside (None: nobody looked).
     """
     roots = {posixpath.normpath(path) for path in (transcript.workspace, transcript.directory) if path}
     judge = _Judge(transcript=transcript, roots=tuple(sorted(roots)), probe=probe, differences=differences)

@@ -36,9 +36,9 @@ _MOST_TURNS: Final = 10_000
 class Transcript:
     """One run, as its streams tell it.
 
-    *workspace* is the agent's workspace as the caller knows it. *every_call*: one of the streams holds each call of a tool. *directory* is where the agent works, as the first
-    stream that says so names it. *sandbox_failures* are the signs that the agent's own sandbox did not start.
-    *plan* is the first line of the last plan that was proposed.
+    *workspace* is the agent's workspace as the caller knows it, *directory* is where the agent works as the first
+    stream that says so names it. *every_call*: one of the streams holds each call of a tool. *sandbox_failures* are
+    the signs that the agent's own sandbox did not start. *plan* is the first line of the last plan that was proposed.
     """
 
     workspace: str | None = None
