@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from tests.graders.streams import RECORDED, REFUSAL, command, lines, turn
 
+from runner_e2e import graders
 from runner_e2e.cli.group import run
 
-if TYPE_CHECKING:
-    from pathlib import Path
+SCHEMAS = Path(graders.__file__).parent / "schemas"
 
 
 def grade(*arguments: object) -> int:
@@ -31,7 +32,8 @@ def test_a_run_is_graded_with_its_session_and_its_workspace(tmp_path: Path, caps
 
     assert grade("planning-read-only", events, *looked, "--json") == 1
     document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["verdict"]) == ("runner-e2e.grade/v1", "incomplete")
+    Draft202012Validator(json.loads((SCHEMAS / "grade-v1.json").read_text())).validate(document)
+    assert document["verdict"] == "incomplete"
 
     (workspace / "probe.txt").write_text("x")
     assert grade("planning-read-only", events, "--session", session, *looked) == 1

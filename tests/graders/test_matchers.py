@@ -3,18 +3,21 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from runner_e2e import graders
 from runner_e2e.errors import ConfigurationError
 from runner_e2e.graders.bounded import TooSlowError, find_all
 from runner_e2e.graders.expectations import SCHEMA, expectations_of
 from runner_e2e.graders.json_path import JsonPathError, parse_json_path
 from runner_e2e.graders.matchers import Match, Run, check
 
-if TYPE_CHECKING:
-    from pathlib import Path
+PUBLISHED = Draft202012Validator(
+    json.loads((Path(graders.__file__).parent / "schemas" / "expectations-v1.json").read_text())
+)
 
 
 @pytest.fixture
@@ -40,60 +43,60 @@ def matched(run: Run, expectation: dict[str, object]) -> Match:
     return check(matcher, run)
 
 
-@pytest.mark.parametrize(
-    ("expectation", "passed", "found"),
-    [
-        ({"message": {"exact": "Done."}}, True, "1 in 3 messages"),
-        ({"message": {"exact": "Done"}}, False, "the last one is “Done.”"),
-        ({"message": {"contains": "I "}}, True, "2 in 3"),
-        ({"message": {"contains": "I ", "most": 1}}, False, "2 in 3"),
-        ({"message": {"contains": "error", "most": 0}}, True, "0 in 3"),
-        ({"message": {"contains": "I ", "least": 2, "most": 2}}, True, "2 in 3"),
-        ({"message": {"regex": "[a-z]+\\.txt$"}}, True, "1 in 3"),
-        ({"message": {"regex": "(?i)DONE"}}, True, "1 in 3"),
-        ({"order": {"texts": ["looked", "wrote", "Done"]}}, True, "in this order"),
-        ({"order": {"texts": ["wrote", "file"]}}, True, "in this order"),
-        ({"order": {"texts": ["file", "wrote"]}}, False, "no “wrote” after “file”"),
-        ({"order": {"texts": ["Nothing", "wrote"]}}, False, "no “Nothing”"),
-        ({"status": 3}, True, "status 3"),
-        ({"status": 0}, False, "status 3"),
-        ({"file": {"path": "a.txt", "exists": True}}, True, "it exists"),
-        ({"file": {"path": "none", "exists": True}}, False, "no such file"),
-        ({"file": {"path": "none", "exists": False}}, True, "no such file"),
-        ({"file": {"path": "a.txt", "exists": False}}, False, "it exists"),
-        ({"file": {"path": "link", "exists": True}}, False, "cannot be opened"),
-        ({"file": {"path": "link", "exists": False}}, False, "cannot be opened"),
-        ({"file": {"path": "linked/b.json", "exists": True}}, False, "cannot be opened"),
-        ({"file": {"path": "fifo", "exists": True}}, False, "not a regular file"),
-        ({"file": {"path": "sub", "exists": True}}, False, "not a regular file"),
-        ({"file": {"path": "a.txt", "exact": "one\ntwo\n"}}, True, "one two"),
-        ({"file": {"path": "a.txt", "exact": "one"}}, False, "one two"),
-        ({"file": {"path": "a.txt", "contains": "two"}}, True, "1 places"),
-        ({"file": {"path": "a.txt", "regex": "(?m)^two$"}}, True, "1 places"),
-        ({"file": {"path": "binary", "contains": "x"}}, False, "not UTF-8 at byte 0"),
-        ({"artifact": {"name": "logs/*.log"}}, True, "logs/run.log"),
-        ({"artifact": {"name": "*.log", "most": 1}}, True, "1:"),
-        ({"artifact": {"name": "empty.log"}}, False, "none"),
-        ({"artifact": {"name": "empty.log", "smallest": 0}}, True, "empty.log"),
-        ({"json": {"file": "sub/b.json", "path": "$.answers[*].n", "least": 2}}, True, "2 values: 1, 2"),
-        ({"json": {"file": "sub/b.json", "path": "$.answers[0].n", "equals": 1}}, True, "1 values: 1"),
-        ({"json": {"file": "sub/b.json", "path": "$.n", "equals": 1}}, True, "1.0"),
-        ({"json": {"file": "sub/b.json", "path": "$.ok", "equals": 1}}, False, "true"),
-        ({"json": {"file": "sub/b.json", "path": "$.none"}}, False, "none"),
-        ({"json": {"file": "a.txt", "path": "$"}}, False, "not JSON"),
-        ({"json-schema": {"file": "sub/b.json", "schema": {"required": ["ok"]}}}, True, "valid"),
-        (
-            {"json-schema": {"file": "sub/b.json", "schema": {"required": ["x"]}}},
-            False,
-            "$: 'x' is a required property",
-        ),
-        (
-            {"json-schema": {"file": "sub/b.json", "schema": {"properties": {"n": {"type": "string"}}}}},
-            False,
-            "$.n: 1.0 is not of type 'string'",
-        ),
-    ],
-)
+EXPECTATIONS: list[tuple[dict[str, object], bool, str]] = [
+    ({"message": {"exact": "Done."}}, True, "1 in 3 messages"),
+    ({"message": {"exact": "Done"}}, False, "the last one is “Done.”"),
+    ({"message": {"contains": "I "}}, True, "2 in 3"),
+    ({"message": {"contains": "I ", "most": 1}}, False, "2 in 3"),
+    ({"message": {"contains": "error", "most": 0}}, True, "0 in 3"),
+    ({"message": {"contains": "I ", "least": 2, "most": 2}}, True, "2 in 3"),
+    ({"message": {"regex": "[a-z]+\\.txt$"}}, True, "1 in 3"),
+    ({"message": {"regex": "(?i)DONE"}}, True, "1 in 3"),
+    ({"order": {"texts": ["looked", "wrote", "Done"]}}, True, "in this order"),
+    ({"order": {"texts": ["wrote", "file"]}}, True, "in this order"),
+    ({"order": {"texts": ["file", "wrote"]}}, False, "no “wrote” after “file”"),
+    ({"order": {"texts": ["Nothing", "wrote"]}}, False, "no “Nothing”"),
+    ({"status": 3}, True, "status 3"),
+    ({"status": 0}, False, "status 3"),
+    ({"file": {"path": "a.txt", "exists": True}}, True, "it exists"),
+    ({"file": {"path": "none", "exists": True}}, False, "no such file"),
+    ({"file": {"path": "none", "exists": False}}, True, "no such file"),
+    ({"file": {"path": "a.txt", "exists": False}}, False, "it exists"),
+    ({"file": {"path": "link", "exists": True}}, False, "cannot be opened"),
+    ({"file": {"path": "link", "exists": False}}, False, "cannot be opened"),
+    ({"file": {"path": "linked/b.json", "exists": True}}, False, "cannot be opened"),
+    ({"file": {"path": "fifo", "exists": True}}, False, "not a regular file"),
+    ({"file": {"path": "sub", "exists": True}}, False, "not a regular file"),
+    ({"file": {"path": "a.txt", "exact": "one\ntwo\n"}}, True, "one two"),
+    ({"file": {"path": "a.txt", "exact": "one"}}, False, "one two"),
+    ({"file": {"path": "a.txt", "contains": "two"}}, True, "1 places"),
+    ({"file": {"path": "a.txt", "regex": "(?m)^two$"}}, True, "1 places"),
+    ({"file": {"path": "binary", "contains": "x"}}, False, "not UTF-8 at byte 0"),
+    ({"artifact": {"name": "logs/*.log"}}, True, "logs/run.log"),
+    ({"artifact": {"name": "*.log", "most": 1}}, True, "1:"),
+    ({"artifact": {"name": "empty.log"}}, False, "none"),
+    ({"artifact": {"name": "empty.log", "smallest": 0}}, True, "empty.log"),
+    ({"json": {"file": "sub/b.json", "path": "$.answers[*].n", "least": 2}}, True, "2 values: 1, 2"),
+    ({"json": {"file": "sub/b.json", "path": "$.answers[0].n", "equals": 1}}, True, "1 values: 1"),
+    ({"json": {"file": "sub/b.json", "path": "$.n", "equals": 1}}, True, "1.0"),
+    ({"json": {"file": "sub/b.json", "path": "$.ok", "equals": 1}}, False, "true"),
+    ({"json": {"file": "sub/b.json", "path": "$.none"}}, False, "none"),
+    ({"json": {"file": "a.txt", "path": "$"}}, False, "not JSON"),
+    ({"json-schema": {"file": "sub/b.json", "schema": {"required": ["ok"]}}}, True, "valid"),
+    (
+        {"json-schema": {"file": "sub/b.json", "schema": {"required": ["x"]}}},
+        False,
+        "$: 'x' is a required property",
+    ),
+    (
+        {"json-schema": {"file": "sub/b.json", "schema": {"properties": {"n": {"type": "string"}}}}},
+        False,
+        "$.n: 1.0 is not of type 'string'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("expectation", "passed", "found"), EXPECTATIONS)
 def test_expectations(run: Run, expectation: dict[str, object], passed: bool, found: str) -> None:
     match = matched(run, expectation)
     assert (match.passed, found in match.found) == (passed, True), match
@@ -125,27 +128,40 @@ def test_a_schema_that_takes_for_ever_is_given_up(run: Run, monkeypatch: pytest.
     assert (match.passed, "given up" in match.found) == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("expectation", "words"),
-    [
-        ([], "not an object"),
-        ({"message": {"exact": "x"}, "status": 0}, "not an object with one name"),
-        ({"nothing": {}}, "'nothing' is no kind"),
-        ({"status": "0"}, "a status is a number"),
-        ({"message": {}}, "not said how to compare"),
-        ({"message": {"exact": "x", "contains": "y"}}, "not said how to compare"),
-        ({"message": {"contains": ""}}, "contains is not a text"),
-        ({"message": {"regex": "("}}, "regular expression is wrong"),
-        ({"message": {"regex": "x", "lest": 1}}, "lest has no meaning"),
-        ({"message": {"exact": "x", "least": 3, "most": 2}}, "most (2) is less than least (3)"),
-        ({"order": {"texts": ["one"]}}, "two or more"),
-        ({"file": {"path": "../x", "exists": True}}, "not a path below"),
-        ({"file": {"path": "/etc/passwd", "exists": True}}, "not a path below"),
-        ({"file": {"path": "x", "exists": 1}}, "neither true nor false"),
-        ({"json": {"file": "x", "path": "$["}}, "JSONPath"),
-        ({"json-schema": {"file": "x", "schema": {"type": "nothing"}}}, "JSON Schema is wrong"),
-    ],
-)
+def test_the_published_schema_takes_every_expectation() -> None:
+    for expectation, _, _ in EXPECTATIONS:
+        PUBLISHED.validate({"schema": SCHEMA, "expect": [expectation]})
+
+
+MISTAKES: list[tuple[object, str]] = [
+    ([], "not an object"),
+    ({"message": {"exact": "x"}, "status": 0}, "not an object with one name"),
+    ({"nothing": {}}, "'nothing' is no kind"),
+    ({"status": "0"}, "a status is a number"),
+    ({"message": {}}, "not said how to compare"),
+    ({"message": {"exact": "x", "contains": "y"}}, "not said how to compare"),
+    ({"message": {"contains": ""}}, "contains is not a text"),
+    ({"message": {"regex": "("}}, "regular expression is wrong"),
+    ({"message": {"regex": "x", "lest": 1}}, "lest has no meaning"),
+    ({"message": {"exact": "x", "least": 3, "most": 2}}, "most (2) is less than least (3)"),
+    ({"order": {"texts": ["one"]}}, "two or more"),
+    ({"file": {"path": "../x", "exists": True}}, "not a path below"),
+    ({"file": {"path": "/etc/passwd", "exists": True}}, "not a path below"),
+    ({"file": {"path": "x", "exists": 1}}, "neither true nor false"),
+    ({"json": {"file": "x", "path": "$["}}, "JSONPath"),
+    ({"json-schema": {"file": "x", "schema": {"type": "nothing"}}}, "JSON Schema is wrong"),
+]
+
+
+@pytest.mark.parametrize(("expectation", "words"), MISTAKES)
+def test_the_published_schema_refuses_what_is_refused(expectation: object, words: str) -> None:
+    document = {"schema": SCHEMA, "expect": [expectation]}
+    # What a schema cannot know: whether an expression is right, and which of two numbers is larger.
+    beyond = ("regular expression is wrong", "JSONPath", "JSON Schema is wrong", "is less than least")
+    assert PUBLISHED.is_valid(document) == any(part in words for part in beyond)
+
+
+@pytest.mark.parametrize(("expectation", "words"), MISTAKES)
 def test_mistakes_in_expectations_are_told_with_their_place(expectation: object, words: str) -> None:
     document = {"schema": SCHEMA, "expect": [{"status": 0}, expectation]}
     with pytest.raises(ConfigurationError) as error:
