@@ -13,31 +13,28 @@ if TYPE_CHECKING:
     from tests.acceptance.agents.conftest import Desk
 
 
-def test_a_turn_with_a_tool_call_that_writes_a_file(desk: Desk) -> None:
-    command = "printf 'by the agent\\n' > made.txt && cat made.txt"
-    script = [call("bash", command=command, description="Makes a file"), say("I wrote made.txt.")]
+def test_a_turn_with_tool_calls_that_write_files(desk: Desk) -> None:
+    command = "printf 'by the shell\\n' > made.txt && cat made.txt"
+    script = [
+        call("bash", command=command, description="Makes a file"),
+        call("write", filePath=str(desk.workspace / "written.txt"), content="by the tool\n"),
+        say("I wrote two files."),
+    ]
     with ModelServer(script, aside=without_tools, aside_answer=say("A title")) as server:
-        done = run_opencode(server, "Make a file.", home=desk.home, workspace=desk.workspace)
+        done = run_opencode(server, "Make two files.", home=desk.home, workspace=desk.workspace)
     assert done.returncode == 0, done.stderr
-    assert (desk.workspace / "made.txt").read_text() == "by the agent\n"
+    assert (desk.workspace / "made.txt").read_text() == "by the shell\n"
+    assert (desk.workspace / "written.txt").read_text() == "by the tool\n"
     shown = events(done.stdout)
-    assert "I wrote made.txt." in json.dumps([event for event in shown if event["type"] == "text"])
-    assert "by the agent" in json.dumps([event for event in shown if event["type"] == "tool_use"])
+    assert "I wrote two files." in json.dumps([event for event in shown if event["type"] == "text"])
+    assert "by the shell" in json.dumps([event for event in shown if event["type"] == "tool_use"])
 
-    first, second = server.turns
+    first, second, third = server.turns
     assert {"bash", "edit", "write"} <= set(first.tools)
-    assert first.said("Make a file.")
-    assert second.tool_outputs == ("by the agent\n",)
+    assert first.said("Make two files.")
+    assert second.tool_outputs == ("by the shell\n",)
+    assert len(third.tool_outputs) == 2
     assert all(request.path == "/v1/responses" for request in server.requests)
-
-
-def test_a_file_is_written_with_the_agents_own_tool(desk: Desk) -> None:
-    target = desk.workspace / "made.txt"
-    script = [call("write", filePath=str(target), content="whole\n"), say("Written.")]
-    with ModelServer(script, aside=without_tools, aside_answer=say("A title")) as server:
-        done = run_opencode(server, "Make a file.", home=desk.home, workspace=desk.workspace)
-    assert done.returncode == 0, done.stderr
-    assert target.read_text() == "whole\n"
 
 
 def test_a_failure_of_the_provider_is_shown(desk: Desk) -> None:
