@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import time
 import tracemalloc
 from typing import TYPE_CHECKING
 
@@ -414,6 +415,29 @@ names = st.sampled_from(
         "metadata",
     ]
 )
+
+
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        ("touch probe.txt", "Can't mkdir parents for " * 40_000),
+        ("touch probe.txt", "permission denied " * 50_000),
+        ("touch probe.txt", "bwrap: " * 100_000),
+        ("touch " + " ".join(f"f{number}" for number in range(8_000)), "Permission denied\n" * 50_000),
+        ("touch probe.txt; " + "echo a$?; " * 6_000, "a" * 1_000_000),
+        ("touch probe.txt; " + "echo a$X; " * 6_000, "a probe.txt: permission denied " * 30_000),
+        ("python3 -c '" + "open(" * 12_000 + "'", ""),
+    ],
+    ids=["mkdir", "denied", "bwrap", "writes", "status", "printed", "code"],
+)
+def test_hostile_texts_cost_no_more_than_their_length(text: str, output: str) -> None:
+    began = time.process_time()
+    trouble: Json = {"method": "error", "params": {"error": {"message": output}}}
+    message = raw(
+        type="message", role="assistant", content=[{"type": "output_text", "text": "<proposed_plan>" * 60_000}]
+    )
+    assert grade(*turn(*command(text, output, 1), trouble, message)).verdict != "passed"
+    assert time.process_time() - began < 20
 
 
 def test_a_stream_of_very_many_calls_is_read_to_its_end() -> None:

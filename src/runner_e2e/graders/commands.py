@@ -38,6 +38,7 @@ __all__ = ["LONGEST_COMMAND", "CommandReading", "Write", "read_command", "resolv
 
 LONGEST_COMMAND: Final = 64 << 10
 _DEPTH: Final = 8
+_MOST_WRITES: Final = 200
 _DEVICES = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+|pts/\d+)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _HOLE: Final = "\0"
@@ -248,7 +249,7 @@ class _Reader:
                 self.add(_text(redirection.target, self.directory), context)
 
     def add(self, path: str, context: _Context) -> None:
-        if _HOLE in path:
+        if _HOLE in path or len(self.writes) >= _MOST_WRITES:
             self.unclear = True
         elif path and not _DEVICES.fullmatch(path):
             self.writes.append(

@@ -43,7 +43,6 @@ PIECES: Final = re.compile(rb'\{\s*"method"\s*:\s*"[^"\\]*[dD]elta"')
 _EXITED = re.compile(r"^Process exited with code (-?\d{1,10})$", re.MULTILINE)
 _RUNNING = re.compile(r"^Process running with session ID ", re.MULTILINE)
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
-_PLAN = re.compile(r"<proposed_plan>\s*(.*?)\s*</proposed_plan>", re.DOTALL)
 _SESSION_LINES: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
 
 
@@ -269,8 +268,12 @@ def _generic(kind: str, message: JsonObject) -> Iterator[Event]:
 
 
 def _plans(text: str) -> Iterator[Plan]:
-    for found in _PLAN.finditer(text):
-        yield Plan(text=found[1])
+    """The plans that a message proposes, in the tags by which Codex knows one."""
+    _, *proposed = text.split("<proposed_plan>")
+    for part in proposed:
+        plan, closed, _ = part.partition("</proposed_plan>")
+        if closed:
+            yield Plan(text=plan.strip())
 
 
 def _directory(item: JsonObject) -> str | None:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ _SANDBOX_ANYWHERE: Final = re.compile(
     r"|linux-sandbox[^\n]* (?:failed|exited)[^\n]*",
     re.IGNORECASE,
 )
+
+
+# Bounds that keep hostile outputs from costing more than their length.
+_LONGEST_REPORT: Final = 8000
+_MOST_STATUS_LINES: Final = 4
+_AROUND: Final = 1000
+_MOST_LINES: Final = 200
 
 
 class Outcome(Enum):
@@ -62,7 +70,7 @@ def sandbox_failure(answer: Answer, command: str) -> str | None:
     """
     if answer.exit_code == 0 or answer.running:
         return None
-    first = answer.output.lstrip().split("\n", 1)[0]
+    first = answer.output[:_LONGEST_REPORT].lstrip().split("\n", 1)[0]
     if not _SANDBOX_LINE.fullmatch(first):
         return None
     return None if first in command or "bwrap:" in command else first
@@ -70,7 +78,7 @@ def sandbox_failure(answer: Answer, command: str) -> str | None:
 
 def sandbox_trouble(message: str) -> str | None:
     """The words in an error of the agent's program that say that its sandbox did not start, or None."""
-    found = _SANDBOX_ANYWHERE.search(message)
+    found = _SANDBOX_ANYWHERE.search(message[:_LONGEST_REPORT])
     return found[0] if found else None
 
 
@@ -97,7 +105,7 @@ def _status_of(write: Write, reading: CommandReading, answer: Answer) -> int | N
     """The status of the write itself, where the command shows it; None when it does not."""
     if answer.running:
         return None
-    for prefix in reading.status_lines:
+    for prefix in reading.status_lines[:_MOST_STATUS_LINES]:
         found = re.search(rf"^{re.escape(prefix)}(\d{{1,3}})$", answer.output, re.MULTILINE)
         if found and len(reading.writes) == 1:
             return int(found[1])
@@ -112,16 +120,21 @@ def _refusal_line(write: Write, output: str) -> str | None:
     if write.directory:
         names.add(posixpath.normpath(posixpath.join(write.directory, write.path)))
     shape = re.compile(r"(?<![\w.-])(?:\./)?(?:" + "|".join(re.escape(name) for name in sorted(names)) + r")(?![\w-])")
-    position = 0
-    while found := _REFUSAL.search(output, position):
-        start = output.rfind("\n", 0, found.start()) + 1
-        end = output.find("\n", found.end())
-        end = len(output) if end < 0 else end
-        line = output[start:end].strip()
-        if shape.search(line):
-            return line
-        position = end
-    return None
+    return next((line for line in _refusal_lines(output) if shape.search(line)), None)
+
+
+@lru_cache(maxsize=4)  # one output is looked at for each write of its command
+def _refusal_lines(output: str) -> tuple[str, ...]:
+    """The lines with the words of a refusal, each cut to what stands around the words."""
+    lines: list[str] = []
+    for found in _REFUSAL.finditer(output):
+        first = max(0, found.start() - _AROUND)
+        start = output.rfind("\n", first, found.start()) + 1 or first
+        end = output.find("\n", found.end(), found.end() + _AROUND)
+        lines.append(output[start : found.end() + _AROUND if end < 0 else end].strip())
+        if len(lines) >= _MOST_LINES:
+            break
+    return tuple(lines)
 
 
 def _could_be(printed: str, line: str) -> bool:
