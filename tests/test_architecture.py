@@ -20,6 +20,7 @@ PACKAGE = "runner_e2e"
 FLOORS = {
     "": 1,
     "errors": 1,
+    "existence": 1,
     "kernel": 1,
     "selected_id": 1,
     "redact": 1,

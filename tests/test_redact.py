@@ -108,3 +108,8 @@ def test_chunks_show_what_the_whole_shows(values: list[str], chunks: list[str]) 
     streamed = b"".join(stream.feed(chunk.encode()) for chunk in chunks) + stream.flush()
     assert streamed.replace(b"*", b"") == reference(whole, [value.encode() for value in values])
     assert redactor.data(whole).replace(b"*", b"") == streamed.replace(b"*", b"")
+
+
+def test_text_that_is_no_unicode_is_redacted_too() -> None:
+    """Halves of surrogate pairs come from JSON, undecodable bytes from the environment."""
+    assert Redactor(["key\udcff"]).text("\ud83d key\udcff \udcfe") == "\N{REPLACEMENT CHARACTER} *** \udcfe"

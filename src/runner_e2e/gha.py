@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from runner_e2e.errors import ConfigurationError, DefectError, Place, UsageError
+from runner_e2e.existence import exists, is_directory, is_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -88,7 +89,7 @@ def read_list_input(name: str, *, environ: Mapping[str, str] | None = None) -> t
 def temporary_directory(environ: Mapping[str, str] | None = None) -> Path:
     """The job's temporary directory, outside the workspace. Raises :class:`UsageError` where there is none."""
     value = _environ(environ).get("RUNNER_TEMP", "")
-    if not value or not Path(value).is_dir():
+    if not value or not is_directory(Path(value)):
         raise UsageError(
             "RUNNER_TEMP names no directory" if value else "RUNNER_TEMP is not set",
             why="the action keeps its environment there, outside the workspace",
@@ -131,7 +132,7 @@ def append_summary(
     if not name:
         return
     path = Path(name)
-    room = MAXIMUM_SUMMARY_BYTES - (path.stat().st_size if path.is_file() else 0)
+    room = MAXIMUM_SUMMARY_BYTES - (path.stat().st_size if is_file(path) else 0)
     text = _plain(scrub(markdown)).rstrip("\n") + "\n"
     encoded = text.encode()
     if len(encoded) > room:
@@ -236,7 +237,7 @@ def runner_files(environ: Mapping[str, str] | None = None, *, processes: Path = 
     if variables.get("HOME"):
         homes += [Path(variables["HOME"]), Path(variables["HOME"]) / "actions-runner"]
     found += [home / name for home in homes for name in RUNNER_HOME_FILES]
-    return _outermost(path.resolve() for path in found if path.exists())
+    return _outermost(path.resolve() for path in found if exists(path))
 
 
 def _environ(environ: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -326,7 +327,7 @@ def _step_files(variables: Mapping[str, str]) -> Iterator[Path]:
 def _files_in_temporary(temporary: Path) -> list[Path]:
     found = [temporary / name for name in sorted(PRIVATE_DIRECTORIES) if name.startswith("_")]
     try:
-        found += [path for path in temporary.iterdir() if STEP_SCRIPT.fullmatch(path.name) and path.is_file()]
+        found += [path for path in temporary.iterdir() if STEP_SCRIPT.fullmatch(path.name) and is_file(path)]
     except OSError:
         # Unreadable for us is unreadable for the agent, which runs as the same user.
         return found

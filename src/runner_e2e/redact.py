@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus
 
@@ -21,6 +22,9 @@ MARKER: Final = b"***"
 # An encoded form or a single line shorter than this is found in unrelated text too often. The value itself is
 # redacted at any length: an ugly log is better than a shown secret.
 MINIMUM_DERIVED_LENGTH: Final = 8
+
+# Halves of surrogate pairs that stand for no undecodable byte: they have no form in UTF-8.
+_LONE: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class Redactor:
@@ -37,7 +41,9 @@ class Redactor:
         """Returns *text* without the values."""
         if not self.forms:
             return text
-        return self.data(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+        return self.data(_LONE.sub("\N{REPLACEMENT CHARACTER}", text).encode("utf-8", "surrogateescape")).decode(
+            "utf-8", "surrogateescape"
+        )
 
     def data(self, data: bytes) -> bytes:
         """Returns *data* without the values."""

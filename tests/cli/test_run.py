@@ -126,6 +126,19 @@ def test_a_failed_cell(target: Target) -> None:
     assert "harness.log" in done.stdout
 
 
+def test_what_a_harness_writes_gives_no_command(target: Target) -> None:
+    message = r"first\n::error::second\r\n::add-mask::third \u001b]0;title\u0007\u2028::end"
+    failure = f'{{"class":"candidate_failure","message":"{message}"}}'
+    result = f'{{"schema":"runner-e2e.harness-result/v1","verdict":"failed","failure":{failure}}}'
+    target.harness(f"cat > $RUNNER_E2E_RESULT <<'END'\n{result}\nEND")
+    done = target.run("--local", "--case", "greeting")
+    assert "first ::error::second ::add-mask::third" in done.stdout
+    assert "first ::error::second ::add-mask::third" in done.stderr
+    shown = done.stdout + done.stderr
+    assert not [line for line in shown.splitlines() if line.lstrip().startswith("::")]
+    assert "\x1b" not in shown
+
+
 def test_json(target: Target) -> None:
     done = target.run("--local", "--suite", "demo", "--json", "--quiet")
     assert done.returncode == 0

@@ -179,3 +179,26 @@ def test_texts_are_redacted(tmp_path: Path) -> None:
     assert report.failure is not None
     assert report.failure.message == "wrong for ***"
     assert report.notes == ("key was ***",)
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        (r"cut \ud83d", "cut \N{REPLACEMENT CHARACTER}"),
+        (r"\uDE00 cut", "\N{REPLACEMENT CHARACTER} cut"),
+        (r"whole \ud83d\ude00", "whole \N{GRINNING FACE}"),
+        (r"no escape: \\ud83d", r"no escape: \ud83d"),
+        (r"\\\ud83d", "\\\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_half_an_emoji_is_text_too(tmp_path: Path, written: str, read_as: str) -> None:
+    """A harness that cuts a message at a length leaves it; the report must not be lost for it."""
+    document = f'{{"schema": "{SCHEMA}", "verdict": "passed", "notes": ["{written}"]}}'
+    report = read(tmp_path / "r", document, Redactor(["secret"]))
+    assert isinstance(report, HarnessReport), report
+    assert report.notes == (read_as,)
+
+
+def test_an_endless_number_is_refused_in_words_of_ours(tmp_path: Path) -> None:
+    report = read(tmp_path / "r", f'{{"schema": "{SCHEMA}", "usage": {{"input_tokens": {"9" * 5000}}}}}')
+    assert report == Unusable(reason="is not acceptable JSON: a whole number has 5,000 digits")

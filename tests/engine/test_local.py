@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import stat
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -357,6 +359,25 @@ def test_a_record_is_written_also_where_the_harness_removed_its_directory(bench:
     result = only(bench.run('cd "$RUNNER_E2E_INSTANCE/.." && rm -rf "$(pwd -P)"'))
     assert result.failure is not None
     assert "was not written" in result.failure.message
+
+
+def test_rights_that_the_harness_took_away_are_given_back(tmp_path: Path) -> None:
+    """Run without capabilities: root needs no rights."""
+    script = f"""{PASS}
+cd "$RUNNER_E2E_INSTANCE/.." && chmod 0 private/sandbox private/artifacts private && chmod 500 ."""
+    program = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from pathlib import Path
+from runner_e2e import kernel
+for capability in range(41 if kernel.effective_capabilities() else 0):
+    kernel.drop_bounding_capability(capability)
+kernel.set_capabilities()
+from tests.engine.test_local import Bench, only
+print(only(Bench(Path({str(tmp_path)!r})).run({script!r})).verdict)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "passed\n", done.stderr
 
 
 def test_what_cannot_be_recorded_is_told_and_still_counts(bench: Bench) -> None:

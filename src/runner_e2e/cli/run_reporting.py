@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runner_e2e.cli.table import Column, print_table
+from runner_e2e.engine.output import printable
 from runner_e2e.report.billing import cost_text
 from runner_e2e.report.results import RESULT_FILE
 
@@ -58,7 +59,7 @@ class LineReporter:
         if result.verdict != "not_run":
             text += f" in {duration_text(result.duration_s)}, cost {cost_text([result.usage])}"
         if result.failure:
-            text += f": {result.failure.failure_class}: {result.failure.message}"
+            text += f": {result.failure.failure_class}: {one_line(result.failure.message)}"
         self._line(text)
 
     def warning(self, text: str) -> None:
@@ -82,9 +83,8 @@ def print_outcome(outcome: CampaignOutcome, *, show_ids: bool) -> None:
         last = records[-1]
         if last.failure and last.verdict == "failed":
             directory = outcome.campaign.directory / last.handle / f"attempt-{last.attempt}"
-            click.echo(
-                f"{last.handle}: {last.failure.message}\n  log: {shown_path(directory / 'private' / 'harness.log')}"
-            )
+            log = shown_path(directory / "private" / "harness.log")
+            click.echo(f"{last.handle}: {one_line(last.failure.message)}\n  log: {log}")
     click.echo(_summary(outcome))
 
 
@@ -135,6 +135,11 @@ def _cell_data(outcome: CampaignOutcome, records: Sequence[Result], *, show_ids:
         "duration_s": round(sum(record.duration_s for record in records), 3),
         "attempts": [asdict(record.usage) | {"record": str(path)} for record, path in zip(records, paths, strict=True)],
     }
+
+
+def one_line(message: str) -> str:
+    """What a harness wrote, without the line ends and control characters that terminals and CI runners obey."""
+    return printable(" ".join(message.split()).encode(errors="replace"))
 
 
 def duration_text(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from runner_e2e.engine.output import OutputSink
 from runner_e2e.engine.policy import policy_document
 from runner_e2e.engine.processes import SOURCE, run_harness
 from runner_e2e.engine.record import NOTHING_SPENT, Facts, assemble
+from runner_e2e.existence import is_directory, is_file, is_link
 from runner_e2e.redact import Redactor
 from runner_e2e.report.billing import Usage
 from runner_e2e.report.fields import InvalidDocumentError, read_document
@@ -94,6 +96,7 @@ class Attempt:
             )
         finally:
             output = sink.close()
+        self._restore_rights()
         report = read_report(self.private / "harness-result.json", self.campaign.redactor)
         leaked = [name for name, value in self.secrets.items() if value in sink.found]
         artifacts = self._launch_reports(self.artifact_reports)
@@ -118,6 +121,13 @@ class Attempt:
             artifacts=artifacts,
             notes=(*filter(None, [sink.problem]), *(said.notes if said else ())),
         )
+
+    def _restore_rights(self) -> None:
+        """Undoes what the harness may have done to the rights of the directories that are read and written now."""
+        for directory in (self.directory, self.private, self.reports, self.artifact_reports):
+            if is_directory(directory) and not is_link(directory):
+                with contextlib.suppress(OSError):
+                    directory.chmod(0o700)
 
     def _failed_to_begin(self, failure_class: FailureClass, message: str) -> Facts:
         return Facts(
@@ -188,7 +198,7 @@ class Attempt:
             write_result(result, path)
         except OSError:
             log = self.private / "harness.log"
-            if not log.is_file():
+            if not is_file(log):
                 raise
             os.truncate(log, 0)
             write_result(result, path)
@@ -197,7 +207,7 @@ class Attempt:
         """What each launch said of its walls or artifact; an unreadable report is told from one that was not made."""
         found: list[Mapping[str, object]] = []
         secrets = Redactor(self.secrets.values())
-        paths = sorted(directory.glob("*.json")) if directory.is_dir() else []
+        paths = sorted(directory.glob("*.json")) if is_directory(directory) else []
         for path in paths[:MAXIMUM_SANDBOX_REPORTS]:
             try:
                 document = read_document(path, limit=MAXIMUM_SANDBOX_REPORT_BYTES).values

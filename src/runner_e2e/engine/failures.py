@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.engine.harness_result import HarnessReport, Unusable
+from runner_e2e.existence import is_directory, is_file
 from runner_e2e.report.results import Failure, FailureClass, Retry
 
 if TYPE_CHECKING:
@@ -96,11 +97,11 @@ def _not_started(reason: NotStarted) -> str:
     """Why the kernel did not execute the harness, in the words of its author."""
     path = Path(reason.path)
     if reason.errno == errno.ENOENT:
-        if path.is_file():
+        if is_file(path):
             return f"{path} cannot be executed: the interpreter in its first line does not exist"
         return f"{reason.path} does not exist (harness.command and harness.directory of the catalog)"
     if reason.errno == errno.EACCES:
-        fix = "it is a directory" if path.is_dir() else "it is not executable (chmod +x)"
+        fix = "it is a directory" if is_directory(path) else "it is not executable (chmod +x)"
         return f"{path} cannot be executed: {fix}"
     if reason.errno == errno.ENOEXEC:
         return f"{path} cannot be executed: it is no program, and its first line names no interpreter (#!)"

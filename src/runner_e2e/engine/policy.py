@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.errors import UsageError
+from runner_e2e.existence import exists, is_directory, is_file
 from runner_e2e.sandbox.deputies import own_code
 from runner_e2e.sandbox.policy import DROPPED_VARIABLES
 
@@ -61,7 +62,7 @@ def hidden_set(*, target: Path, output: Path, hide: Iterable[str], runner_files:
                 f"harness.hide names {name}, which is not below the target's root",
                 fix="name files or directories inside the target",
             )
-        if path.exists():
+        if exists(path):
             found.append(path)
             continue
         later.append(path)
@@ -83,9 +84,9 @@ def git_stores(root: Path) -> list[Path]:
     """
     for directory in (root, *root.parents):
         entry = directory / ".git"
-        if entry.is_dir():
+        if is_directory(entry):
             return [entry.resolve(), *_local_origins(entry.resolve())]
-        if entry.is_file():
+        if is_file(entry):
             return [entry.resolve(), *_linked_stores(entry)]
     return []
 
@@ -98,10 +99,10 @@ def _local_origins(store: Path) -> list[Path]:
             r"^\s*url\s*=\s*\"?(?:file://)?(/[^\"\n]*)", (store / "config").read_text(), re.MULTILINE
         ):
             origin = Path(url.rstrip())
-            found += [place for place in (origin / ".git", origin) if (place / "objects").is_dir()][:1]
+            found += [place for place in (origin / ".git", origin) if is_directory(place / "objects")][:1]
     with contextlib.suppress(OSError, UnicodeDecodeError):
         borrowed = (store / "objects" / "info" / "alternates").read_text().splitlines()
-        found += [place for line in borrowed if line and (place := store / "objects" / line).is_dir()]
+        found += [place for line in borrowed if line and is_directory(place := store / "objects" / line)]
     return [place.resolve() for place in found]
 
 
@@ -111,10 +112,10 @@ def _linked_stores(entry: Path) -> list[Path]:
     with contextlib.suppress(OSError, UnicodeDecodeError):
         head, _, name = entry.read_text().strip().partition(": ")
         store = (entry.parent / name).resolve()
-        if head == "gitdir" and store.is_dir():
+        if head == "gitdir" and is_directory(store):
             stores.append(store)
             common = store / "commondir"
-            if common.is_file():
+            if is_file(common):
                 stores.append((store / common.read_text().strip()).resolve())
     return stores
 

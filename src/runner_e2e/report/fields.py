@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from runner_e2e.existence import is_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,6 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["Fields", "InvalidDocumentError", "parse_document", "read_document"]
 
 _MAXIMUM_INTEGER: Final = 2**53 - 1
+_MOST_DIGITS: Final = 1000  # far more than any double-precision number has
+# Any escape of a JSON string, so that an escaped backslash is not taken for the beginning of another one.
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
 _Choice = TypeVar("_Choice", bound=str)
 
 
@@ -34,7 +43,7 @@ def read_document(path: Path, *, limit: int) -> Fields:
     except FileNotFoundError:
         raise
     except OSError as error:
-        kind = "a symbolic link or " if path.is_symlink() else ""
+        kind = "a symbolic link or " if is_link(path) else ""
         raise InvalidDocumentError(f"is {kind}unreadable ({error.strerror})") from error
     try:
         mode = os.fstat(descriptor).st_mode
@@ -52,11 +61,15 @@ def read_document(path: Path, *, limit: int) -> Fields:
 
 
 def parse_document(content: bytes) -> Fields:
-    """Parses one JSON object (RFC 8259, UTF-8, no repeated names, no NaN)."""
+    """Parses one JSON object (RFC 8259, UTF-8, no repeated names, no NaN).
+
+    Half of a surrogate pair, which a program leaves that cuts a text inside an emoji, becomes a replacement character.
+    """
     if not content.strip():
         raise InvalidDocumentError("is empty")
     try:
-        value = json.loads(content.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+        text = _ESCAPE.sub(_whole, content.decode())
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer)
     except json.JSONDecodeError as error:
         raise InvalidDocumentError(f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
     except UnicodeDecodeError as error:
@@ -186,6 +199,10 @@ class Fields:
         return tuple(Fields(item, f"{self._named(name)}[{index}]") for index, item in enumerate(value))
 
 
+def _whole(escape: re.Match[str]) -> str:
+    return "\\ufffd" if escape["half"] else escape[0]
+
+
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     result: dict[str, object] = {}
     for name, value in pairs:
@@ -193,6 +210,12 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
             raise ValueError(f"the name {name[:60]!r} stands twice in one object")
         result[name] = value
     return result
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a whole number has {len(digits):,} digits")
+    return int(digits)
 
 
 def _no_constant(name: str) -> object:
