@@ -76,7 +76,7 @@ def test_an_explicit_denial_of_codex_home_takes_the_helper_away(desk: Desk) -> N
     host = desk.host(denied=(str(desk.home),))
     with (
         desk.server(host) as server,
-        pytest.raises(AppServerError, match="bwrap: execvp .*codex-linux-sandbox: Permission denied"),
+        pytest.raises(AppServerError, match=r"bwrap: execvp .*codex-linux-sandbox: Permission denied"),
     ):
         desk.start(server, host)
 
