@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -73,7 +72,7 @@ def main() -> int:
         events = Path(directory) / "events.jsonl"
         with events.open("wb") as file:
             file.writelines(stream(megabytes))
-        size = os.path.getsize(events) / 1e6
+        size = events.stat().st_size / 1e6
         began = time.monotonic()
         done = subprocess.run(
             [PROGRAM, "grade", "planning-read-only", "--json", events], capture_output=True, text=True, check=False
