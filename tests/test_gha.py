@@ -114,6 +114,17 @@ def test_undecodable_bytes_do_not_break_a_command() -> None:
     assert gha.annotation("error", b"a\xff".decode("utf-8", "surrogateescape")) == "::error::a\N{REPLACEMENT CHARACTER}"
 
 
+def test_half_a_surrogate_pair_breaks_nothing(tmp_path: Path) -> None:
+    """JSON may hold one; the inputs of an event come from JSON."""
+    event = tmp_path / "event.json"
+    event.write_text(r'{"inputs": {"selected-id": "abc\ud83d"}}')
+    (value,) = gha.event_inputs({"GITHUB_EVENT_PATH": str(event)}).values()
+    assert gha.masks(value) == ("::add-mask::abc\N{REPLACEMENT CHARACTER}",)
+    output = tmp_path / "output"
+    gha.write_outputs({"name": value}, {"GITHUB_OUTPUT": str(output)})
+    assert "abc\N{REPLACEMENT CHARACTER}" in output.read_text(encoding="utf-8")
+
+
 @given(title=TEXT)
 def test_groups_are_one_line(title: str) -> None:
     assert read_command(gha.group(title)) == ("group", {}, title)

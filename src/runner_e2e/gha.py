@@ -67,6 +67,8 @@ STEP_SCRIPT = re.compile(
 RUNNER_PROGRAMS: Final = frozenset({"Runner.Worker", "Runner.Listener"})
 RUNNER_HOME_FILES: Final = ("_diag", ".credentials", ".credentials_rsaparams")
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
 Level = Literal["error", "warning", "notice"]
 
 
@@ -259,8 +261,8 @@ def _property(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that can be written as UTF-8; bytes that were undecodable when read become replacement characters."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """Text that can be written as UTF-8: undecodable bytes and halves of pairs become replacement characters."""
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _append(path: Path, text: str, *, what: str) -> None:

@@ -147,6 +147,7 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
         "unknown key 'cost' in suites.s.cases.a",
         "expected-cost",
     ),
+    "NUL in a variable": (built(harness='env: {A: "b\\0"}'), '"b\\0"', "harness.env.A holds a NUL", "remove it"),
     "merge key": (built(case="{<<: {timeout: 1m}}"), "<<", "unknown key '<<'", "known are"),
     "text for a number": (built(top='expected-cost: "1"'), '"1"', "expected-cost is text", "digits"),
     "number for a text": (built(top="selected-id: {variable: 7}"), "7", "is a number", "quotes"),

@@ -138,14 +138,21 @@ class Reader:
         if node is None:
             return None
         if isinstance(node, Scalar) and isinstance(node.data, str):
-            return node.data
+            return self._passed_on(node, node.data, pointer)
         self._wrong_type(node, pointer, "text", "put it in quotes" if _is_quotable(node) else "")
+        return None
+
+    def _passed_on(self, node: Node, text: str, pointer: str) -> str | None:
+        """*text*, if a program can be given it as an argument, a variable or a path."""
+        if "\0" not in text:
+            return text
+        self.report(node, f"{_named(pointer)} holds a NUL", why="no argument, variable or path can", fix="remove it")
         return None
 
     def word(self, node: Node, pointer: str) -> str | None:
         """Reads a text, or a number or boolean as it is written (``1.10`` stays ``1.10``)."""
         if isinstance(node, Scalar) and node.data is not None:
-            return node.value
+            return self._passed_on(node, node.value, pointer)
         self._wrong_type(node, pointer, "text or a number", "write '' for an empty text")
         return None
 
