@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,7 +131,7 @@ def main() -> None:
         size = sum(path.stat().st_size for path in files)
         print(f"{len(files)} files, {size / 1e6:.2f} MB, {os.cpu_count()} processors, best of {arguments.repeat}\n")
         print("| tool | seconds | of zizmor | files/s | processor seconds |\n|---|---:|---:|---:|---:|")
-        times = {title: best(arguments.repeat, lambda c=command: run(c)) for title, command in peers(files).items()}
+        times = {title: best(arguments.repeat, partial(run, command)) for title, command in peers(files).items()}
         zizmor = times.get("zizmor --offline")
         for title, (seconds, processor) in times.items():
             share = f"{seconds / zizmor[0]:.2f}" if zizmor else ""
