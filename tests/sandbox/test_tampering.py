@@ -100,3 +100,25 @@ def test_a_report_is_not_written_through_a_link(actor: Actor) -> None:
     done = actor.launch("--report", report, command=["/bin/sh", "-c", f"rm {report}; ln -s {precious} {report}"])
     assert done.returncode == 0
     assert precious.read_text() == "kept"
+
+
+@pytest.mark.parametrize("name", ["gone (deleted)", "moved"])
+def test_a_hidden_file_as_standard_input_cannot_be_opened_again(actor: Actor, name: str) -> None:
+    """The kernel marks removed files by the end of their name, which a file may have of its own."""
+    file = actor.place / name
+    file.write_text("canary\n")
+    give(actor.place, actor.user)
+    with file.open() as stream:
+        if name == "moved":
+            file = file.rename(actor.place / "here")
+        script = "readlink /proc/self/fd/0; cat"
+        done = actor.launch("--hide", file, command=["/bin/sh", "-c", script], stdin=stream)
+    assert done.stdout.startswith("pipe:"), done
+    assert done.stdout.endswith("canary\n")
+
+
+@pytest.mark.parametrize("path", ["/", "/proc", "/dev", "/dev/null"])
+def test_what_every_program_needs_cannot_be_hidden(user: Actor, path: str) -> None:
+    done = user.launch("--hide", path, command=["/bin/true"])
+    assert done.returncode == 125
+    assert f"{path} cannot be hidden" in done.stderr

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["refuse", "usable"]
 
 
+# Without them no program starts, or no cover can be made.
+_NEEDED = ("/", "/dev", "/dev/null", "/proc")
 _BAD_KINDS = {
     "missing": "it does not exist",
     "dangling symbolic link": "it is a symbolic link that leads nowhere",
@@ -29,9 +31,13 @@ def refuse(hidden: Sequence[PathFact], exposed: Sequence[PathFact]) -> tuple[Pro
     problems += [_unusable("exposed", fact) for fact in exposed if not fact.exists]
     real_hidden = [fact for fact in hidden if fact.exists]
     problems += [
-        _problem(what="/ cannot be hidden", why="nothing could be run", fix="hide the directories that hold secrets")
+        _problem(
+            what=f"{fact.real} cannot be hidden",
+            why="nothing could be run",
+            fix="hide the directories that hold secrets",
+        )
         for fact in real_hidden
-        if fact.real == "/"
+        if fact.real in _NEEDED
     ]
     for fact in exposed:
         if fact.exists and (problem := _bad_exposure(fact, real_hidden)):

@@ -27,19 +27,21 @@ def reopens_hidden(descriptor: int, number: int, steps: Sequence[Step]) -> bool:
     beneath it, and a closed descriptor are refused with :class:`LaunchError`.
     """
     try:
-        mode = os.fstat(descriptor).st_mode
+        found = os.fstat(descriptor)
     except OSError as error:
         raise _refused(number, "it is closed", "redirect it, for example from /dev/null") from error
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(found.st_mode):
         raise _refused(number, "it is a directory, which opens paths behind every cover", "redirect it elsewhere")
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(found.st_mode):
         return False
     try:
         path = os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:
         return True  # without /proc its place is not known
-    around = decides(path.removesuffix(" (deleted)"), steps)
-    return around is not None and around.hidden
+    # A file that was removed is shown with a suffix, which may also be the end of a real name.
+    around = [decides(name, steps) for name in (path, path.removesuffix(" (deleted)"))]
+    itself = any(step.hidden and (step.device, step.inode) == (found.st_dev, found.st_ino) for step in steps)
+    return itself or any(step is not None and step.hidden for step in around)
 
 
 def refuse_reopening(descriptors: Sequence[int], steps: Sequence[Step]) -> None:
