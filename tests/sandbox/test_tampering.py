@@ -122,3 +122,17 @@ def test_what_every_program_needs_cannot_be_hidden(user: Actor, path: str) -> No
     done = user.launch("--hide", path, command=["/bin/true"])
     assert done.returncode == 125
     assert f"{path} cannot be hidden" in done.stderr
+
+
+def test_where_nothing_can_be_mounted_the_report_names_what_is_not_read_only(user: Actor) -> None:
+    kept = user.place / "kept"
+    kept.mkdir()
+    give(kept, user.user)
+    words = ["--hide", user.hidden, "--read-only", kept]
+    script = ["/bin/sh", "-c", f"touch {kept}/new"]
+    done = user.launch(*words, "--without", "mounts", command=script, quiet=False)
+    assert done.returncode == 0
+    assert f"limit: {kept} can be changed: read-only needs mounts" in done.stderr
+    done = user.launch(*words, command=script, quiet=False)
+    assert done.returncode != 0
+    assert "can be changed: read-only" not in done.stderr

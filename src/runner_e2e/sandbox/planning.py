@@ -241,6 +241,8 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         steps, notes = _whole_view(
             found, agent if mapped else -1, user=host.user, startup="startup-files" not in left_out
         )
+    else:
+        notes = tuple(f"{fact.real} can be changed: read-only needs mounts" for fact in found.read_only)
     if mode in {"user-namespace", "bare"} and host.groups and not host.privileged:
         notes += (f"the agent keeps the groups {', '.join(map(str, host.groups))} of the launcher's user",)
     return Plan(
