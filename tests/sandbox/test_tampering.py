@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -136,3 +137,31 @@ def test_where_nothing_can_be_mounted_the_report_names_what_is_not_read_only(use
     done = user.launch(*words, command=script, quiet=False)
     assert done.returncode != 0
     assert "can be changed: read-only" not in done.stderr
+
+
+# With mounts of its own an agent leaves the root that the covers are in, which frees them to be renamed, not removed.
+LEAVE = """
+import ctypes, os, sys
+libc, (place, name) = ctypes.CDLL(None), sys.argv[1:]
+libc.mount(b"none", b"/mnt", b"tmpfs", 0, None)
+os.mkdir("/mnt/old")
+place = os.open(place, os.O_DIRECTORY)
+libc.syscall(155, b"/mnt", b"/mnt/old")
+print(libc.umount2(b"/old", 2))
+os.rename(name, "moved", src_dir_fd=place, dst_dir_fd=place)
+try:
+    print(os.read(os.open("moved/secret", os.O_RDONLY, dir_fd=place), 9))
+except OSError:
+    print("hidden")
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of pivot_root is that of x86-64")
+def test_behind_locked_mounts_what_is_renamed_stays_covered_and_the_report_says_it(actor: Actor) -> None:
+    give(actor.place, actor.user)
+    command = ["unshare", "-Urm", actor.python, "-c", LEAVE, actor.place, "hidden"]
+    words = ["--wall", "locked-mounts", "--hide", actor.hidden, "--workspace", actor.place]
+    done = actor.launch(*words, command=command, cwd=actor.place, quiet=False)
+    assert done.stdout == "0\nhidden\n", done
+    assert (actor.place / "moved" / "secret").read_text() == "canary\n"
+    assert "limit: through mounts of its own the agent can rename hidden paths" in done.stderr

@@ -243,6 +243,8 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         )
     else:
         notes = tuple(f"{fact.real} can be changed: read-only needs mounts" for fact in found.read_only)
+    if policy.wall == "locked-mounts":
+        notes += ("through mounts of its own the agent can rename hidden paths, and put others in their place",)
     if mode in {"user-namespace", "bare"} and host.groups and not host.privileged:
         notes += (f"the agent keeps the groups {', '.join(map(str, host.groups))} of the launcher's user",)
     return Plan(
