@@ -200,9 +200,11 @@ def test_what_the_reader_accepts_is_valid(text: str) -> None:
     parse_catalog(text, path=PATH)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in MISTAKES if name not in {"key twice", "infinite timeout", "cost that is no number"}]
-)
+# What JSON cannot say, or a schema would have to repeat for every text.
+BEYOND_THE_SCHEMA = {"key twice", "infinite timeout", "cost that is no number", "NUL in a variable"}
+
+
+@pytest.mark.parametrize("name", [name for name in MISTAKES if name not in BEYOND_THE_SCHEMA])
 def test_reader_and_schema_agree_on_known_mistakes(name: str) -> None:
     agree(MISTAKES[name][0])
 

@@ -103,7 +103,9 @@ def test_signals_have_their_default_dispositions(cancellation: Cancellation) -> 
     ended, printed = run("cat /proc/self/status", cancellation)
     assert ended.code == 0
     values = dict(line.split(":", 1) for line in printed.splitlines())
-    assert [int(values[name], 16) for name in ("SigBlk", "SigIgn", "SigCgt")] == [0, 0, 0]
+    # Signals 32 and 33 belong to the C library, which lets nobody set them back; some shells hand one on as ignored.
+    settable = ~(1 << 31 | 1 << 32)
+    assert [int(values[name], 16) & settable for name in ("SigBlk", "SigIgn", "SigCgt")] == [0, 0, 0]
 
 
 def test_a_session_of_its_own_without_a_terminal(cancellation: Cancellation) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import tracemalloc
 from pathlib import Path
@@ -253,25 +252,28 @@ def test_a_command_that_hangs_is_killed_with_all_its_children() -> None:
 
 
 def test_signals_go_to_the_command(tmp_path: Path) -> None:
+    """In a process of its own: a signal to this one could reach a thread of the test runner."""
     mark = tmp_path / "ready"
+    program = f"""
+import os, signal, sys, threading, time
+from runner_e2e.sandbox.exec_audit import Options, audit
 
-    def interrupt() -> None:
-        while not mark.exists():
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
+def interrupt():
+    while not os.path.exists({str(mark)!r}):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
 
-    sender = threading.Thread(target=interrupt)
-    # The sender must not be the one to receive it.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-    sender.start()
-    try:
-        found, _ = run(
-            "sh", "-c", f"trap 'exit 9' TERM; : >{mark}; while :; do sleep 0.05; done", options=Options(timeout=30)
-        )
-    finally:
-        sender.join()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    assert (found.status, found.timed_out) == (9, False)
+# The sender must not be the one to receive it.
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+threading.Thread(target=interrupt, daemon=True).start()
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+command = ["sh", "-c", "trap 'exit 9' TERM; : >{mark}; while :; do sleep 0.05; done"]
+found = audit(command, options=Options(timeout=30))
+print(found.status, found.timed_out)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=False, env=environment)
+    assert done.stdout.split() == ["9", "False"], done.stderr
 
 
 def test_a_set_user_id_program_is_named(tmp_path: Path) -> None:
