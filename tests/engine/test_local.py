@@ -355,6 +355,15 @@ def test_a_hidden_path_that_is_absent_is_told(bench: Bench) -> None:
     assert bench.recorder.warnings == ["harness.hide names e2e, which this target does not have"]
 
 
+def test_records_that_a_later_harness_removed_are_written_again(bench: Bench) -> None:
+    script = f'[ -e ../second ] && cd "$RUNNER_E2E_INSTANCE/../../../.." && rm -rf "$(pwd -P)"; touch ../second; {PASS}'
+    outcome = bench.run(script, cases=("one", "two"))
+    assert [result.verdict for result in outcome.last] == ["passed", "failed"]
+    found = read_campaign(outcome.campaign.directory)
+    assert [records[-1].verdict for records in found.results] == ["passed", "failed"]
+    assert any("written again" in warning for warning in bench.recorder.warnings)
+
+
 def test_a_record_is_written_also_where_the_harness_removed_its_directory(bench: Bench) -> None:
     result = only(bench.run('cd "$RUNNER_E2E_INSTANCE/.." && rm -rf "$(pwd -P)"'))
     assert result.failure is not None

@@ -76,7 +76,10 @@ class PlannedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
-    """A checked campaign. ``programs`` is the directory with this product's command, first on a harness's PATH."""
+    """A checked campaign. ``programs`` is the directory with this product's command, first on a harness's PATH.
+
+    ``started`` is in seconds since the epoch.
+    """
 
     name: str
     directory: Path
@@ -88,6 +91,7 @@ class Campaign:
     programs: Path
     redactor: Redactor = field(repr=False)
     relay: bool
+    started: float = field(default_factory=time.time)
 
 
 def campaign_name() -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import threading
-import time
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +22,10 @@ from runner_e2e.engine.old_targets import ARGV_WARNING, selection_of
 from runner_e2e.engine.policy import hidden_set
 from runner_e2e.engine.processes import SOURCE
 from runner_e2e.errors import RunnerE2EError, UsageError
+from runner_e2e.existence import exists
 from runner_e2e.redact import Redactor
-from runner_e2e.report.campaign import ExpectedCell, Manifest, write_manifest
-from runner_e2e.report.results import time_text
+from runner_e2e.report.campaign import CAMPAIGN_FILE, ExpectedCell, Manifest, write_manifest
+from runner_e2e.report.results import RESULT_FILE, time_text, write_result
 
 if TYPE_CHECKING:
     import signal
@@ -116,6 +116,7 @@ def run_campaign(
     work = _Work(campaign, _OneAtATime(reporter), asked)
     try:
         results = work.do(jobs=options.jobs)
+        _restore_records(campaign, results, reporter)
         return CampaignOutcome(campaign=campaign, results=results, stopped=asked.number)
     finally:
         if own:
@@ -233,9 +234,27 @@ def _check_paths(cells: tuple[Cell, ...], target: Path, output: Path) -> None:
 
 def _open(campaign: Campaign, output: Path) -> None:
     """Makes the campaign's directory, what it expects to run, and the command for its harnesses."""
-    manifest = Manifest(
+    try:
+        output.mkdir(mode=0o700, parents=True, exist_ok=True)
+        campaign.programs.mkdir(mode=0o700, parents=True)
+        write_manifest(_manifest(campaign), campaign.directory)
+        command = campaign.programs / "runner-e2e"
+        words = [sys.executable, "-I", "-c", COMMAND.format(source=str(SOURCE))]
+        command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        command.chmod(0o700)
+    except OSError as error:
+        raise UsageError(
+            f"the output directory {output} cannot be written to",
+            why=f"{error.strerror} ({error.filename}); nothing was started",
+            fix="name another one with --output, or make room and permissions there",
+        ) from error
+
+
+def _manifest(campaign: Campaign) -> Manifest:
+    """What *campaign* expects to run."""
+    return Manifest(
         campaign=campaign.name,
-        started=time_text(time.time()),
+        started=time_text(campaign.started),
         engine=__version__,
         host=this_host(),
         cells=tuple(
@@ -249,20 +268,28 @@ def _open(campaign: Campaign, output: Path) -> None:
             for planned in campaign.cells
         ),
     )
+
+
+def _restore_records(campaign: Campaign, results: tuple[tuple[Result, ...], ...], reporter: Reporter) -> None:
+    """Writes again what a later harness removed: money was spent on each record, so none may be lost."""
+    lost = 0
     try:
-        output.mkdir(mode=0o700, parents=True, exist_ok=True)
-        campaign.programs.mkdir(mode=0o700, parents=True)
-        write_manifest(manifest, campaign.directory)
-        command = campaign.programs / "runner-e2e"
-        words = [sys.executable, "-I", "-c", COMMAND.format(source=str(SOURCE))]
-        command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-        command.chmod(0o700)
+        if not exists(campaign.directory / CAMPAIGN_FILE):
+            lost += 1
+            campaign.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_manifest(_manifest(campaign), campaign.directory)
+        for planned, records in zip(campaign.cells, results, strict=True):
+            for result in records:
+                path = planned.directory / f"attempt-{result.attempt}" / RESULT_FILE
+                if not exists(path):
+                    lost += 1
+                    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    write_result(result, path)
     except OSError as error:
-        raise UsageError(
-            f"the output directory {output} cannot be written to",
-            why=f"{error.strerror} ({error.filename}); nothing was started",
-            fix="name another one with --output, or make room and permissions there",
-        ) from error
+        reporter.warning(f"records were removed and cannot be written again: {error.strerror} ({error.filename})")
+    else:
+        if lost:
+            reporter.warning(f"{lost} records that a harness removed were written again")
 
 
 class _OneAtATime:
