@@ -21,7 +21,10 @@ os.environ.pop("FORCE_COLOR", None)
 os.environ["NO_COLOR"] = "1"
 
 # A busy machine is no failure, and no example is kept from one run for the next.
-settings.register_profile("tests", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples in every run: a change is judged by what it changed. `--hypothesis-profile=explore` tries new ones.
+slow = [HealthCheck.too_slow]
+settings.register_profile("tests", deadline=None, database=None, suppress_health_check=slow, derandomize=True)
+settings.register_profile("explore", deadline=None, suppress_health_check=slow, max_examples=1000)
 settings.load_profile("tests")
 
 

@@ -194,6 +194,14 @@ def test_hidden_files_and_sockets_can_be_named_alone(actor: Actor) -> None:
     assert secret.read_text() == "canary\n"
 
 
+def test_a_hidden_place_that_the_agents_user_cannot_even_come_near_is_no_obstacle(actor: Actor) -> None:
+    actor.hidden.chmod(0o700)
+    inner = actor.hidden / "other"
+    (inner / "file").write_text("canary\n")
+    done = actor.launch("--hide", inner, command=["/bin/sh", "-c", f"cat {inner}/file; echo ran"])
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+
+
 def test_without_mounts_landlock_alone_hides(actor: Actor) -> None:
     report = actor.work / "report.json"
     hidden = actor.hidden

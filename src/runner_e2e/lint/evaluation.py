@@ -283,16 +283,16 @@ def _widened(possible: Possible) -> Data:
 
 def _case(call: Call, contexts: Mapping[str, Data]) -> Possible:
     found: list[Data] = []
-    *pairs, default = call.arguments
-    for predicate, result in zip(pairs[::2], pairs[1::2], strict=True):
-        outcomes = evaluate(predicate, contexts)
+    # All of them, for one that fails makes the whole fail, also where its result is not wanted.
+    *pairs, default = [evaluate(argument, contexts) for argument in call.arguments]
+    for outcomes, result in zip(pairs[::2], pairs[1::2], strict=True):
         if not any(_may_be_boolean(data) for data in outcomes):
             raise EvaluationError("a condition of `case` is not a boolean")
         if any(truth_of(data) is not False for data in outcomes):
-            found += evaluate(result, contexts)
+            found += result
         if all(truth_of(data) is True for data in outcomes):
             return _bounded(found)
-    return _bounded([*found, *evaluate(default, contexts)])
+    return _bounded([*found, *default])
 
 
 def _may_be_boolean(data: Data) -> bool:

@@ -185,7 +185,10 @@ def _check(plan: Plan) -> None:
 
 def _check_hidden(step: Step, *, covered: bool) -> None:
     if covered:
-        found = os.stat(step.path)
+        try:
+            found = os.stat(step.path)
+        except PermissionError:
+            return  # a directory above lets the agent's user not even come near
         if (found.st_dev, found.st_ino) == (step.device, step.inode):
             raise _RefusedError(f"{step.path} is not covered", "its path still leads to what is hidden")
     try:

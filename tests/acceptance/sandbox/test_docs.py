@@ -56,9 +56,9 @@ def test_every_layer_and_the_options_of_the_table_exist() -> None:
     assert named <= {option.name for option in OPTIONS}
 
 
-def test_the_library_example_runs() -> None:
+def test_the_library_example_runs(tmp_path: Path) -> None:
     (text,) = blocks("python")
-    code = text.replace("/srv/app/sessions", "/var/tmp").replace('"claude", "--print", "hello"', '"/bin/true"')
+    code = text.replace("/srv/app/sessions", str(tmp_path)).replace('"claude", "--print", "hello"', '"/bin/true"')
     names: dict[str, object] = {}
     exec(compile(code, "docs/sandbox.md", "exec"), names)
     assert names["outcome"].status == 0  # type: ignore[attr-defined]
