@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from runner_e2e.lint.repository import Document, Repository
+    from runner_e2e.lint.run import Run
     from runner_e2e.lint.sighting import Sighting
     from runner_e2e.lint.values import Confidence, Span, Taint
 
-__all__ = ["Finding", "FlowPlace", "Level", "Rule", "flow_of", "named"]
+__all__ = ["Edit", "Finding", "Fix", "FlowPlace", "Level", "Profile", "Rule", "flow_of", "named"]
 
 Level = Literal["error", "warning", "note"]
+Profile = Literal["confidential", "paid", "all"]
+"""Set of rules: about confidential values, about workflows that pay, or (of a rule) wanted by nobody but ``all``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,13 +45,41 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Edit:
+    """The text that comes in place of ``[start, end)``: character offsets in the decoded text of the file *path*."""
+
+    path: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fix:
+    """Edits that remove the cause of a finding; *safe* ones keep what the workflow does."""
+
+    title: str
+    safe: bool
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """One rule: ``check`` turns a sighting into a finding, or into None when it is not its business."""
+    """One rule.
+
+    ``check`` turns what the flow analysis saw into a finding, or into None when it is not its business. ``inspect``
+    looks at a whole document. ``repair`` makes a fix for a finding of this rule, None where there is none that fits.
+    *security_severity* is from 0 to 10, as code scanning shows it.
+    """
 
     id: str
     summary: str
     explanation: str
-    check: Callable[[Sighting], Finding | None]
+    check: Callable[[Sighting], Finding | None] | None = None
+    inspect: Callable[[Run, Document], Iterable[Finding]] | None = None
+    repair: Callable[[Finding, Document, Repository], Fix | None] | None = None
+    profile: Profile = "confidential"
+    security_severity: float = 7.0
 
 
 def named(taints: Iterable[Taint]) -> str:

@@ -197,7 +197,7 @@ class _Linter:
             return
         run = Run(repository, deadline=time.process_time() + self.time_limit, trace=self.tracing)
         self.analyse(run, document)
-        for finding in _findings(run.sightings, RULES):
+        for finding in _findings(run, document, RULES):
             _keep(self.findings, finding)
         if run.trace is not None:
             self.trace += run.trace
@@ -239,9 +239,9 @@ def _shown(path: Path, current: Path) -> str:
     return str(path) if relative.startswith("..") else relative
 
 
-def _findings(sightings: Iterable[Sighting], rules: Sequence[Rule]) -> Iterator[Finding]:
-    for sighting in sightings:
-        for rule in rules:
-            finding = rule.check(sighting)
-            if finding is not None:
-                yield finding
+def _findings(run: Run, document: Document, rules: Sequence[Rule]) -> Iterator[Finding]:
+    for rule in rules:
+        if rule.inspect is not None:
+            yield from rule.inspect(run, document)
+        if rule.check is not None:
+            yield from (finding for sighting in run.sightings if (finding := rule.check(sighting)) is not None)
