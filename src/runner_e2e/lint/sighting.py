@@ -23,6 +23,14 @@ class Surface(Enum):
     """In the log, an annotation or a trace."""
     SUMMARY = "summary"
     """In the step summary."""
+    NAME = "name"
+    """In a name that the run's page, a list or an API shows: *subject* says whose, as in ``the name of the job``."""
+    OUTPUT = "output"
+    """In an output of a step, job or workflow, or in an input of a call that the log lists: *subject* says which."""
+    FILE = "file"
+    """In a file that a later process may read: *subject* says which file, *detail* who reads it."""
+    THIRD_PARTY = "third-party"
+    """In an input of an action that is not known: *subject* is the action, *detail* the input."""
     UNANALYSABLE = "unanalysable"
     """A script that could not be followed while labelled values were in its reach."""
     EXPRESSION = "expression"
@@ -33,8 +41,9 @@ class Surface(Enum):
 class Sighting:
     """A value on a *surface*, at ``[start, end)`` of *origin*.
 
-    *subject* is the command (argv), the expression (script), or the reason (unanalysable, expression);
-    *detail* the argument as written; *advice* names what to write instead (see :mod:`runner_e2e.lint.advice`).
+    *subject* is the command (argv), the expression (script), the reason (unanalysable, expression), or what a member
+    of :class:`Surface` says; *detail* the argument as written; *advice* names what to write instead (see
+    :mod:`runner_e2e.lint.advice`).
     """
 
     surface: Surface
