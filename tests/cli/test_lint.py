@@ -58,12 +58,12 @@ def test_findings_make_the_exit_code_one(call: Callable[..., tuple[int, str, str
     assert code == 1
     assert ".github/workflows/w.yml:14:16: error: `inputs.selected-id` is an argument of `tool`" in out
     assert "\n     |                ^^^^^^^\n" in out
-    assert "1 finding in 1 file" in out
+    assert "1 error in 1 file" in out
 
 
 def test_a_clean_repository_is_zero(call: Callable[..., tuple[int, str, str]]) -> None:
     Path(".github/workflows/w.yml").write_text(WORKFLOW.replace('tool "$case"', 'echo "$case"'))
-    assert call() == (0, "0 findings in 1 file\n", "")
+    assert call() == (0, "no findings in 1 file\n", "")
 
 
 def test_what_cannot_be_read_is_two_and_the_rest_is_shown(call: Callable[..., tuple[int, str, str]]) -> None:

@@ -3,66 +3,121 @@
 from __future__ import annotations
 
 import unicodedata
-from functools import cache
-from pathlib import Path
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.render.sources import Sources, visible
+
 if TYPE_CHECKING:
-    from runner_e2e.lint.finding import Finding
+    from collections.abc import Iterable
+
+    from runner_e2e.errors import Problem
+    from runner_e2e.lint.finding import Finding, FlowPlace, Level
     from runner_e2e.lint.linter import Report
     from runner_e2e.lint.values import Span
 
-__all__ = ["render"]
+__all__ = ["LEVELS", "counted", "levels_text", "render"]
+
+LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+"""The gravest first."""
 
 _WIDEST = 160
+_TABLE_FROM = 20
+"""Findings from which on their rules are counted at the end."""
+
+_CODES = {"error": "1;31", "warning": "1;33", "note": "1;36", "place": "1", "rule": "2", "number": "34", "word": "1"}
 
 
-def render(report: Report) -> str:
-    """All problems and findings, and one line that sums up."""
-    lines = _Lines()
-    blocks = [f"{problem}\n" for problem in report.problems]
-    blocks += [_finding(finding, lines) for finding in report.findings]
-    return "\n".join([*blocks, _summary(report)]) + "\n"
+def render(report: Report, *, colour: bool = False) -> str:
+    """All problems and findings, and what they sum up to; with the codes of a terminal's colours where wanted."""
+    writer = _Writer(colour=colour)
+    blocks = [writer.problem(problem) for problem in report.problems]
+    blocks += [writer.finding(finding) for finding in report.findings]
+    return "\n".join([*blocks, *writer.end(report)]) + "\n"
 
 
-def _summary(report: Report) -> str:
-    count = len(report.findings)
-    parts = [f"{count} finding{'' if count == 1 else 's'} in {report.files} file{'' if report.files == 1 else 's'}"]
-    if report.problems:
-        parts.append(f"{len(report.problems)} could not be checked")
-    return ", ".join(parts)
+def counted(number: int, noun: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _finding(finding: Finding, lines: _Lines) -> str:
-    confidence = finding.confidence.name.lower()
-    out = [f"{finding.span}: {finding.level}: {finding.message} [{finding.rule}, {confidence} confidence]"]
-    out += _excerpt(finding.span, lines)
-    if finding.why:
-        out.append(f"  why: {finding.why}")
-    if finding.fix:
-        out.append(f"  fix: {finding.fix}")
-    if finding.flow:
-        out.append("  way:")
-        out += [f"    {number}. {place.span}: {place.note}" for number, place in enumerate(finding.flow, 1)]
-    return "\n".join(out) + "\n"
+def levels_text(findings: Iterable[Finding]) -> str:
+    """``2 errors, 1 warning``, or ``no findings``."""
+    counts = Counter(finding.level for finding in findings)
+    return ", ".join(counted(counts[level], level) for level in LEVELS if counts[level]) or "no findings"
 
 
-def _excerpt(span: Span, lines: _Lines) -> list[str]:
-    """The first line of *span* and carets below what is meant, whatever width the characters have."""
-    line = lines(span.path, span.line)
-    if not line or span.column > len(line):
-        return []
-    start = span.column - 1
-    end = span.end_column - 1 if span.end_line == span.line else len(line)
-    shown = line.expandtabs(4) if "\t" in line else line
-    before = _width(line[:start].expandtabs(4))
-    marked = max(1, _width(line[: max(end, start)].expandtabs(4)) - before)
-    if len(shown) > _WIDEST:
-        cut = max(0, min(before - 20, len(shown) - _WIDEST))
-        shown, before = ("…" if cut else "") + shown[cut : cut + _WIDEST], before - cut + (1 if cut else 0)
-        marked = min(marked, _WIDEST - before) if before < _WIDEST else 1
-    number = str(span.line)
-    return [f"  {number} | {shown}", f"  {' ' * len(number)} | {' ' * before}{'^' * max(1, marked)}"]
+class _Writer:
+    def __init__(self, *, colour: bool) -> None:
+        self.colour = colour
+        self.sources = Sources()
+
+    def paint(self, text: str, code: str) -> str:
+        return f"\x1b[{_CODES[code]}m{text}\x1b[0m" if self.colour else text
+
+    def labelled(self, label: str, text: str) -> list[str]:
+        return [f"  {self.paint(label + ':', 'word')} {visible(text)}"] if text else []
+
+    def problem(self, problem: Problem) -> str:
+        place = self.paint(f"{visible(str(problem.place))}:", "place") + " " if problem.place else ""
+        lines = [place + self.paint(visible(problem.what), "error")]
+        lines += self.labelled("why", problem.why) + self.labelled("fix", problem.fix)
+        return "\n".join(lines) + "\n"
+
+    def finding(self, finding: Finding) -> str:
+        rule = self.paint(f"[{finding.rule}, {finding.confidence.name.lower()} confidence]", "rule")
+        place = self.paint(f"{visible(str(finding.span))}:", "place")
+        out = [f"{place} {self.paint(finding.level + ':', finding.level)} {visible(finding.message)} {rule}"]
+        out += self.excerpt(finding.span, finding.level)
+        out += self.labelled("why", finding.why) + self.labelled("fix", finding.fix)
+        if finding.flow:
+            out.append(f"  {self.paint('way:', 'word')}")
+            out += [line for number, place in enumerate(finding.flow, 1) for line in self.step(number, place, finding)]
+        return "\n".join(out) + "\n"
+
+    def step(self, number: int, place: FlowPlace, finding: Finding) -> list[str]:
+        """One place of the way; its line too when it stands in another file, where the reader is not looking."""
+        lines = [f"    {number}. {visible(str(place.span))}: {visible(place.note)}"]
+        if place.span.path != finding.span.path:
+            text = self.sources.line(place.span.path, place.span.line).strip()
+            if text:
+                text = visible(text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…")
+                lines.append(f"       {self.paint(f'{place.span.line} |', 'number')} {text}")
+        return lines
+
+    def excerpt(self, span: Span, level: str) -> list[str]:
+        """The first line of *span* and carets below what is meant, whatever width the characters have."""
+        line = self.sources.line(span.path, span.line)
+        if not line or span.column > len(line):
+            return []
+        start = span.column - 1
+        end = span.end_column - 1 if span.end_line == span.line else len(line)
+        shown = visible(line.expandtabs(4) if "\t" in line else line)
+        before = _width(line[:start].expandtabs(4))
+        marked = max(1, _width(line[: max(end, start)].expandtabs(4)) - before)
+        if len(shown) > _WIDEST:
+            cut = max(0, min(before - 20, len(shown) - _WIDEST))
+            shown, before = ("…" if cut else "") + shown[cut : cut + _WIDEST], before - cut + (1 if cut else 0)
+            marked = min(marked, _WIDEST - before) if before < _WIDEST else 1
+        number = str(span.line)
+        carets = self.paint("^" * max(1, marked), level)
+        return [
+            f"  {self.paint(f'{number} |', 'number')} {shown}",
+            f"  {self.paint(' ' * len(number) + ' |', 'number')} {' ' * before}{carets}",
+        ]
+
+    def end(self, report: Report) -> list[str]:
+        """How often which rule was broken, when there are many findings, and one line that sums up."""
+        lines = []
+        if len(report.findings) >= _TABLE_FROM:
+            counts = Counter(finding.rule for finding in report.findings).most_common()
+            width = len(str(counts[0][1]))
+            lines += [f"  {count:>{width}} {rule}" for rule, count in counts]
+        parts = [f"{levels_text(report.findings)} in {counted(report.files, 'file')}"]
+        if report.problems:
+            parts.append(f"{len(report.problems)} could not be checked")
+        lines.append(self.paint(", ".join(parts), "word"))
+        return lines
 
 
 def _width(text: str) -> int:
@@ -73,22 +128,3 @@ def _width(text: str) -> int:
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
         for char in text
     )
-
-
-class _Lines:
-    """Lines of files by path and number, each file read once; empty when it is gone."""
-
-    def __init__(self) -> None:
-        self.read = cache(self._read)
-
-    @staticmethod
-    def _read(path: str) -> list[str]:
-        try:
-            text = Path(path).read_text("utf-8-sig", errors="replace")
-        except OSError:
-            return []
-        return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-    def __call__(self, path: str, number: int) -> str:
-        lines = self.read(path)
-        return lines[number - 1] if 1 <= number <= len(lines) else ""

@@ -1,0 +1,44 @@
+"""Lines of the files that findings point into, read once, and text that is safe on a terminal."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+__all__ = ["Sources", "visible"]
+
+# C0 controls without tab, DEL, C1 controls, and what turns the direction of text: shown, they could rewrite a terminal.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+
+
+def visible(text: str) -> str:
+    """*text* with every control character replaced by one visible character; line feeds stay."""
+    return _UNSAFE.sub(lambda found: chr(0x2400 + ord(found[0])) if ord(found[0]) < 0x20 else "\ufffd", text)
+
+
+class Sources:
+    """Text and lines of files by the paths that findings show (from the current folder); empty for a file that is gone.
+
+    A byte order mark is no part of the text, as for the offsets of edits.
+    """
+
+    def __init__(self) -> None:
+        self.text = cache(self._text)
+        self._lines = cache(self._split)
+
+    @staticmethod
+    def _text(path: str) -> str:
+        try:
+            return Path(path).read_bytes().decode("utf-8-sig", errors="replace")
+        except (OSError, ValueError):
+            return ""
+
+    def _split(self, path: str) -> list[str]:
+        return _LINE_BREAK.split(self.text(path))
+
+    def line(self, path: str, number: int) -> str:
+        """Line *number*, from 1, without its line break."""
+        lines = self._lines(path)
+        return lines[number - 1] if 1 <= number <= len(lines) else ""

@@ -1,0 +1,51 @@
+"""Writes what the lint says about each rule's `bad.yml` anew, there and on the rule's page: a diff to be read.
+
+Run from anywhere: ``python3 -m tests.lint.regenerate [RULE…]``. `tests/lint/test_rules.py` compares the same texts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from runner_e2e.lint.linter import lint
+from runner_e2e.lint.render import RENDERERS
+from runner_e2e.lint.rules import RULES
+
+HERE = Path(__file__).resolve().parent
+FIXTURES = HERE / "rules"
+PAGES = HERE.parent.parent / "docs" / "rules"
+
+
+def said(rule: str) -> str:
+    """The report about `bad.yml` of one rule, findings of others left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        shutil.copy(FIXTURES / rule / "bad.yml", "bad.yml")
+        report = lint([Path("bad.yml")], current=Path.cwd())
+        found = tuple(finding for finding in report.findings if finding.rule == rule)
+        text = RENDERERS["text"](replace(report, findings=found))
+        os.chdir("/")
+    return text
+
+
+def main(rules: list[str]) -> int:
+    for rule in rules or [rule.id for rule in RULES]:
+        text = said(rule)
+        (FIXTURES / rule / "bad.txt").write_text(text)
+        page = PAGES / f"{rule}.md"
+        blocks = iter([(FIXTURES / rule / "bad.yml").read_text(), text, (FIXTURES / rule / "ok.yml").read_text()])
+        parts = re.split(r"(?<=\n)(```\w+\n)(.*?)(?=```)", page.read_text(), flags=re.DOTALL)
+        parts[2::3] = [next(blocks, old) for old in parts[2::3]]
+        page.write_text("".join(parts))
+        print(rule)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
