@@ -37,6 +37,8 @@ class Run:
         self.sightings: list[Sighting] = []
         self.process_environment = process_environment()
         self.callees: list[str] = []
+        self.known_calls: dict[object, object] = {}
+        """What a callee did, by what it was given: each is analysed once for the same."""
         self._readers: dict[str, Reader] = {}
 
     @property

@@ -204,9 +204,10 @@ class StepRunner:
         files = run.repository.seen_from(state.files, directory.constant or WORKSPACE)
         result = analyse(script, environment=environment, positional=arguments, files=files, options=options)
         run.take(result)
-        return self._after(result)
+        return self.after(result)
 
-    def _after(self, result: ShellResult) -> Dictionary:
+    def after(self, result: ShellResult) -> Dictionary:
+        """Takes over what a program of this step left: variables, files, folders of the path; gives its outputs."""
         state = self.state
         for name, value in result.environment_writes.items():
             if name == "*":
