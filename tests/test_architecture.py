@@ -46,6 +46,8 @@ FLOORS = {
 # A module that is a hazard or a weight is imported by exactly one file (paths below src/runner_e2e).
 SINGLE_IMPORTERS = {
     "github": "dispatch/github_api.py",
+    "requests": "dispatch/github_api.py",
+    "urllib3": "dispatch/github_api.py",
     "ruamel": "yaml_positions.py",
     "tree_sitter": "lint/tree.py",
     "tree_sitter_bash": "lint/tree.py",
@@ -57,7 +59,7 @@ THIRD_PARTY = {
     "yaml_positions.py": {"ruamel"},
     "lint": {"tree_sitter", "tree_sitter_bash", "tree_sitter_javascript"},
     "cells": {"cryptography", "jsonschema"},
-    "dispatch": {"github"},
+    "dispatch": {"github", "requests", "urllib3"},
     "report": {"jinja2"},
     "graders": {"jsonschema"},
     "cli": {"click", "rich"},

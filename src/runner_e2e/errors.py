@@ -19,6 +19,7 @@ __all__ = [
     "ConfigurationError",
     "DefectError",
     "FailedError",
+    "GitHubError",
     "LaunchError",
     "Place",
     "Problem",
@@ -107,6 +108,12 @@ class ConfigurationError(RunnerE2EError):
 
 class RefusedError(RunnerE2EError):
     """A rule of the product says no: the gate, the budget, a sandbox policy that would reveal a hidden path."""
+
+    exit_code = 3
+
+
+class GitHubError(RunnerE2EError):
+    """GitHub's API did not answer, answered with an error, or with something that cannot be trusted."""
 
     exit_code = 3
 

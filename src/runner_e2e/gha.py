@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -23,6 +24,7 @@ __all__ = [
     "MAXIMUM_EVENT_BYTES",
     "MAXIMUM_SUMMARY_BYTES",
     "MINIMUM_MASK_LENGTH",
+    "RunContexts",
     "annotation",
     "append_summary",
     "code_span",
@@ -34,6 +36,7 @@ __all__ = [
     "masks",
     "read_input",
     "read_list_input",
+    "run_contexts",
     "runner_files",
     "temporary_directory",
     "tool_cache",
@@ -86,6 +89,35 @@ def read_input(name: str, *, default: str = "", environ: Mapping[str, str] | Non
 def read_list_input(name: str, *, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Returns an input that holds names separated by commas, blanks or line ends, in order, each once."""
     return tuple(dict.fromkeys(re.findall(r"[^\s,]+", read_input(name, environ=environ))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContexts:
+    """What the job says of its run; a part is empty where the runner does not set it (act leaves several out).
+
+    *api_url* is the root of GitHub's API for this runner.
+    """
+
+    repository: str = ""
+    repository_id: str = ""
+    run_id: str = ""
+    run_attempt: str = ""
+    event_name: str = ""
+    ref: str = ""
+    sha: str = ""
+    workflow_ref: str = ""
+    workflow_sha: str = ""
+    actor: str = ""
+    actor_id: str = ""
+    triggering_actor: str = ""
+    job: str = ""
+    api_url: str = ""
+
+
+def run_contexts(environ: Mapping[str, str] | None = None) -> RunContexts:
+    """Reads what the job says of its run."""
+    variables = _environ(environ)
+    return RunContexts(**{each.name: variables.get(f"GITHUB_{each.name.upper()}", "") for each in fields(RunContexts)})
 
 
 def temporary_directory(environ: Mapping[str, str] | None = None) -> Path:

@@ -1,0 +1,140 @@
+"""Answers of GitHub's API, and what an answer that is an error says: pure, so that a table can test it."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from runner_e2e.errors import GitHubError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Answer", "is_rate_limit", "parse_body", "problem_of", "retry_after", "server_text"]
+
+_LONGEST_MESSAGE: Final = 300
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+
+# https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api: without other information wait at
+# least one minute after a secondary limit.
+_SECONDARY_PAUSE: Final = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One answer: *headers* have lower-case names, *data* is the parsed JSON, None where there is no body."""
+
+    verb: str
+    path: str
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    data: object = None
+
+    @property
+    def etag(self) -> str:
+        """What a later conditional request sends back; empty where there is none."""
+        return self.headers.get("etag", "")
+
+
+def parse_body(answer: Answer, body: str) -> Answer:
+    """The answer with its body parsed.
+
+    Raises :class:`~runner_e2e.errors.GitHubError` where a success has a body that is not JSON: HTML of a proxy or a
+    sign-in page, or JSON that was cut off. An error keeps what can be read of it.
+    """
+    if not body.strip():
+        return answer
+    try:
+        return replace(answer, data=json.loads(body))
+    except (ValueError, RecursionError):
+        if answer.status >= 400:
+            return answer
+    kind = "HTML" if body.lstrip()[:1] == "<" else "something that is not JSON, or was cut off"
+    raise GitHubError(
+        f"GitHub's API answered {answer.verb} {answer.path} with {kind}",
+        why="a proxy or a sign-in page stands between, or the connection broke",
+        fix="check the API's URL and the network, then try again",
+    )
+
+
+def server_text(answer: Answer) -> str:
+    """What the server says for people: on one line, without control characters, cut; empty where it says nothing."""
+    data = answer.data
+    parts: list[str] = []
+    if isinstance(data, dict):
+        errors = data.get("errors")
+        parts = [str(data.get("message") or ""), *map(_one, errors if isinstance(errors, list) else [errors])]
+    text = _CONTROL.sub(" ", "; ".join(part for part in parts if part)).strip()
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 1]}…"
+
+
+def _one(error: object) -> str:
+    """One entry of the list of errors: GitHub gives objects, and texts."""
+    return str(error.get("message") or error.get("code") or "") if isinstance(error, dict) else str(error or "")
+
+
+def is_rate_limit(answer: Answer) -> bool:
+    """Whether the answer says to come back later: the primary limit, or a secondary one."""
+    if answer.status == 429:
+        return True
+    if answer.status != 403:
+        return False
+    return (
+        "retry-after" in answer.headers
+        or answer.headers.get("x-ratelimit-remaining") == "0"
+        or "rate limit" in server_text(answer).lower()
+    )
+
+
+def retry_after(answer: Answer, *, now: float) -> float | None:
+    """Seconds to wait before the next request, None where the answer asks for no pause.
+
+    *now* is the time in seconds since the epoch. ``Retry-After`` in seconds or as a date comes first, then the reset
+    of the primary limit, then a minute.
+    """
+    if not is_rate_limit(answer) and answer.status != 503:
+        return None
+    value = answer.headers.get("retry-after", "")
+    if value.isdigit():
+        return float(value)
+    if value:
+        try:
+            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
+        except (TypeError, ValueError):
+            return _SECONDARY_PAUSE
+    reset = answer.headers.get("x-ratelimit-reset", "")
+    if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
+        return max(1.0, float(reset) - now)
+    return _SECONDARY_PAUSE if is_rate_limit(answer) else None
+
+
+def problem_of(answer: Answer) -> GitHubError:
+    """The error for an answer that is not a success: fact, cause and what to do."""
+    what = f"GitHub's API answered {answer.verb} {answer.path} with {answer.status}"
+    why = server_text(answer)
+    if is_rate_limit(answer):
+        what = f"GitHub's API limits the calls of this token ({answer.status} to {answer.verb} {answer.path})"
+        return GitHubError(what, why=why, fix="wait, and start fewer things with this token at once")
+    fix = _FIXES.get(answer.status, "try again; see githubstatus.com" if answer.status >= 500 else "")
+    needed = answer.headers.get("x-accepted-github-permissions", "")
+    if answer.status in {403, 404} and needed:
+        fix = f"give the token the permission {_CONTROL.sub(' ', needed)[:100]}"
+    if answer.status in _REDIRECTED:
+        why = why or "the repository was renamed or transferred"
+        fix = "use its new name"
+    return GitHubError(what, why=why, fix=fix)
+
+
+_REDIRECTED: Final = frozenset({301, 302, 303, 307, 308})
+_FIXES: Final = {
+    400: "check the values; an older Enterprise Server may not know one of them",
+    401: "check the token: it is wrong, expired or revoked",
+    403: "check the token's permissions (in a workflow: `permissions:` of the job)",
+    404: "check the name; a token that may not read a private repository gets the same answer",
+    409: "somebody else changed it at the same time; try again",
+    410: "it is gone; GitHub keeps it no longer",
+    422: "check the values; GitHub can read them and does not accept them",
+}

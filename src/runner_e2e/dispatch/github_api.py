@@ -1,0 +1,246 @@
+"""GitHub's REST API for one repository, by PyGithub's requester: this file alone imports PyGithub.
+
+What a request may cost decides how it is sent. Reads are repeated a few times. A write is sent exactly once, by no
+layer again: PyGithub's default client sends a dispatch whose reply is late eleven times. A write of which nobody
+knows whether it arrived raises :class:`UnknownOutcomeError`, so that the caller finds out instead of guessing.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
+
+import github
+import requests
+from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, RequestsResponse
+
+from runner_e2e.dispatch.answers import Answer, parse_body, problem_of, retry_after
+from runner_e2e.errors import GitHubError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+__all__ = ["DEFAULT_URL", "GitHubApi", "Limits", "UnknownOutcomeError", "segment"]
+
+DEFAULT_URL: Final = "https://api.github.com"
+API_VERSION: Final = "2022-11-28"
+
+# Long enough for GitHub's slowest answers (about 10 s for a dispatch under load), short enough to be noticed.
+TIMEOUT_SECONDS: Final = 30
+READ_ATTEMPTS: Final = 3
+_PAUSES: Final = (1.0, 4.0)
+_LONGEST_PAUSE: Final = 60.0
+_PAGE: Final = 100
+_REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
+
+
+class UnknownOutcomeError(GitHubError):
+    """A write was sent, and whether it was carried out is not known. It must not be sent again without finding out."""
+
+
+class _OnceHTTP(HTTPRequestsConnectionClass):
+    """A connection whose writes are never repeated: PyGithub follows 301 even for POST."""
+
+    def getresponse(self) -> RequestsResponse:
+        return _unfollowed(super().getresponse(), self.verb)
+
+
+class _OnceHTTPS(HTTPSRequestsConnectionClass):
+    def getresponse(self) -> RequestsResponse:
+        return _unfollowed(super().getresponse(), self.verb)
+
+
+def _unfollowed(response: RequestsResponse, verb: str) -> RequestsResponse:
+    # 308 means the same, and PyGithub hands it out instead of sending the request to the new place.
+    if verb.upper() not in {"GET", "HEAD"} and response.status == 301:
+        response.status = 308
+    return response
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the caller does around requests: *before* may wait or refuse, *after* learns from each answer.
+
+    *wait* sleeps for so many seconds (a test does not).
+    """
+
+    before: Callable[[str], None] = lambda _: None
+    after: Callable[[Answer], None] = lambda _: None
+    wait: Callable[[float], None] = time.sleep
+
+
+class GitHubApi:
+    """The API below ``/repos/OWNER/NAME`` (a path that begins with ``/`` stands for itself).
+
+    *url* is the root of the API: :data:`DEFAULT_URL`, or ``https://HOST/api/v3`` of an Enterprise Server.
+    Raises :class:`~runner_e2e.errors.UsageError` for a missing token or a repository that is not OWNER/NAME.
+    """
+
+    def __init__(
+        self,
+        *,
+        repository: str,
+        token: str,
+        url: str = DEFAULT_URL,
+        limits: Limits | None = None,
+        timeout: int = TIMEOUT_SECONDS,
+    ) -> None:
+        if not _REPOSITORY.fullmatch(repository):
+            raise UsageError(f"{repository[:80]!r} is no repository", fix="write it as OWNER/NAME")
+        if not token.strip():
+            raise UsageError(
+                "there is no token for GitHub's API",
+                fix="in a workflow give `github-token: ${{ github.token }}`; elsewhere set GH_TOKEN",
+            )
+        parts = urlsplit(url)
+        if parts.scheme not in {"https", "http"} or not parts.hostname:
+            raise UsageError(f"{url[:80]!r} is no URL of an API", fix=f"leave it out for {DEFAULT_URL}")
+        if parts.scheme == "http" and parts.hostname not in {"127.0.0.1", "localhost", "::1"}:
+            raise UsageError(f"the API at {url[:80]} would get the token in clear", fix="use https")
+        self.repository = repository
+        self.url = url.rstrip("/")
+        self.limits = limits or Limits()
+        self._connection = (_OnceHTTPS if parts.scheme == "https" else _OnceHTTP)(
+            parts.hostname, parts.port, timeout=timeout, retry=None, verify=True
+        )
+        self._requester = github.Requester.Requester(
+            auth=github.Auth.Token(token.strip()),
+            base_url=self.url,
+            timeout=timeout,
+            user_agent="runner-e2e",
+            per_page=_PAGE,
+            verify=True,
+            retry=None,
+            pool_size=None,
+            api_version=API_VERSION if self.url == DEFAULT_URL else None,
+        )
+
+    def get(
+        self,
+        path: str,
+        parameters: Mapping[str, str | int] | None = None,
+        *,
+        accept: Collection[int] = (),
+        etag: str = "",
+    ) -> Answer:
+        """Reads *path*; tried up to three times where the network, the server or a limit is at fault.
+
+        With the *etag* of an earlier answer GitHub answers 304 where nothing changed, which costs nothing.
+        Raises :class:`~runner_e2e.errors.GitHubError` for a status of 400 and above that is not in *accept*.
+        """
+        for pause in (*_PAUSES, None):
+            try:
+                answer = self._exchange("GET", path, parameters, None, {"If-None-Match": etag} if etag else {})
+            except requests.RequestException as error:
+                if pause is None:
+                    raise _unreachable("GET", path, error) from None
+                self.limits.wait(pause)
+                continue
+            wanted = retry_after(answer, now=time.time())
+            if wanted is None and answer.status >= 500:
+                wanted = pause
+            if answer.status in accept or wanted is None or pause is None or wanted > _LONGEST_PAUSE:
+                break
+            self.limits.wait(max(wanted, pause))
+        return _checked(answer, accept)
+
+    def pages(
+        self, path: str, key: str, parameters: Mapping[str, str | int] | None = None, *, most: int = 10
+    ) -> Iterator[dict[str, object]]:
+        """The objects of a list over at most *most* pages of 100; *key* names the list, empty for a bare one.
+
+        Raises what :meth:`get` raises, also for an answer of another shape.
+        """
+        for page in range(1, most + 1):
+            answer = self.get(path, {**(parameters or {}), "per_page": _PAGE, "page": page})
+            items = answer.data.get(key) if key and isinstance(answer.data, dict) else answer.data
+            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+                raise GitHubError(f"GitHub's API answered GET {path} without a list", fix="check the API's URL")
+            yield from items
+            if len(items) < _PAGE:
+                return
+
+    def send(
+        self, verb: str, path: str, data: Mapping[str, object] | None = None, *, accept: Collection[int] = ()
+    ) -> Answer:
+        """Sends one write (POST, PATCH, PUT, DELETE), exactly once.
+
+        Raises :class:`UnknownOutcomeError` where it may or may not have been carried out: no reply, a broken reply,
+        a server error. Raises :class:`~runner_e2e.errors.GitHubError` where it was not: no connection could be made,
+        or the server refused it with a status that is not in *accept*.
+        """
+        try:
+            answer = self._exchange(verb, path, None, data, {})
+        except requests.exceptions.ConnectTimeout as error:
+            raise _unreachable(verb, path, error) from None
+        except requests.RequestException as error:
+            if _never_connected(error):
+                raise _unreachable(verb, path, error) from None
+            raise _unknown(verb, path, type(error).__name__) from None
+        except GitHubError as error:
+            raise _unknown(verb, path, error.problem.what) from None
+        if answer.status >= 500 and answer.status not in accept:
+            raise _unknown(verb, path, f"the answer was {answer.status}")
+        return _checked(answer, accept)
+
+    def _exchange(
+        self,
+        verb: str,
+        path: str,
+        parameters: Mapping[str, str | int] | None,
+        data: Mapping[str, object] | None,
+        headers: Mapping[str, str],
+    ) -> Answer:
+        """One request and its answer, whatever its status."""
+        self.limits.before(verb)
+        full = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
+        status, received, body = self._requester.requestJson(
+            verb,
+            full,
+            dict(parameters or {}),
+            {"Accept": "application/vnd.github+json", **headers},
+            data,
+            self._connection,
+        )
+        answer = Answer(verb=verb, path=full, status=status, headers={str(k): str(v) for k, v in received.items()})
+        self.limits.after(answer)
+        return parse_body(answer, body)
+
+
+def segment(text: str) -> str:
+    """*text* as one part of a path; slashes stay, since names of refs and files hold them."""
+    return quote(text, safe="/")
+
+
+def _checked(answer: Answer, accept: Collection[int]) -> Answer:
+    if answer.status in accept or answer.status < 300 or answer.status == 304:
+        return answer
+    raise problem_of(answer)
+
+
+def _never_connected(error: requests.RequestException) -> bool:
+    """Whether no byte can have reached the server: its name or its port did not answer."""
+    from urllib3.exceptions import MaxRetryError, NameResolutionError, NewConnectionError
+
+    cause = error.args[0] if error.args else None
+    reason = cause.reason if isinstance(cause, MaxRetryError) else cause
+    return isinstance(reason, NewConnectionError | NameResolutionError)
+
+
+def _unreachable(verb: str, path: str, error: requests.RequestException) -> GitHubError:
+    return GitHubError(
+        f"GitHub's API cannot be reached ({verb} {path})",
+        why=f"{type(error).__name__}: the server gave no answer",
+        fix="check the network, a proxy, and the API's URL",
+    )
+
+
+def _unknown(verb: str, path: str, why: str) -> UnknownOutcomeError:
+    return UnknownOutcomeError(
+        f"whether GitHub carried out {verb} {path} is not known",
+        why=why,
+        fix="look at GitHub before anything is sent again",
+    )
