@@ -207,6 +207,7 @@ class StepRunner:
         return self.after(result)
 
     def after(self, result: ShellResult) -> Dictionary:
+        """Takes over what a program left for the next steps, and gives its outputs."""
         """Takes over what a program of this step left: variables, files, folders of the path; gives its outputs."""
         state = self.state
         for name, value in result.environment_writes.items():
