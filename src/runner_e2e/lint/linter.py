@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +17,12 @@ from runner_e2e.lint.run import OutOfTimeError, Run
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.values import Origin
 from runner_e2e.lint.workflow import is_action
-from runner_e2e.yaml_positions import Mapping
+from runner_e2e.yaml_positions import Mapping as MappingNode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from runner_e2e.lint.finding import Finding, Rule
+    from runner_e2e.lint.finding import Finding, Fix, Rule
     from runner_e2e.lint.shell.results import TracePoint
 
 __all__ = ["FILES_PER_PROCESS", "TIME_LIMIT", "Report", "default_paths", "lint"]
@@ -40,13 +40,19 @@ _SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "venv", "__pycach
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What was found in *files* files; *problems* are those that could not be read, or our own defects."""
+    """What was found in *files* files; *problems* are those that could not be read, or our own defects.
+
+    *fixes* has the fix of a finding by its place in *findings*, where there is one; *hints* are for the reader of the
+    summary and change nothing.
+    """
 
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
     files: int
     defects: int = 0
     trace: tuple[TracePoint, ...] = ()
+    fixes: Mapping[int, Fix] = field(default_factory=dict)
+    hints: tuple[str, ...] = ()
 
 
 def default_paths(root: Path) -> list[Path]:
@@ -191,7 +197,7 @@ class _Linter:
         except ConfigurationError as error:
             self.problems.update(dict.fromkeys(error.problems))
             return
-        if not isinstance(document.root, Mapping) or not (document.root.get("jobs") or is_action(document.root)):
+        if not isinstance(document.root, MappingNode) or not (document.root.get("jobs") or is_action(document.root)):
             if explicit:
                 self.problems[_no_workflow(shown)] = None
             return
