@@ -28,7 +28,7 @@ from runner_e2e.graders.command_tables import (
 from runner_e2e.graders.event_streams import patch_paths
 from runner_e2e.lint.shell import ir
 from runner_e2e.lint.shell.parser import parse
-from runner_e2e.lint.shell.source import Source
+from runner_e2e.lint.source import Source
 from runner_e2e.lint.values import Origin
 
 if TYPE_CHECKING:

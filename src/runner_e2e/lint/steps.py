@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.contexts import OUTCOMES, WORKSPACE, Contexts, confidential
 from runner_e2e.lint.expression_data import NULL, Choice, Data, Dictionary, Textual, as_value, of_value
+from runner_e2e.lint.languages import ANALYSERS, language_of
 from runner_e2e.lint.shell import ShellOptions, analyse
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.step_shell import StepShell, step_shell
@@ -191,10 +192,12 @@ class StepRunner:
         environment = {**run.process_environment, **visible.environment}
         environment["PATH"] = state.path + environment["PATH"]
         self._add_unnamed(environment, script.text)
-        if shell.posix is None or not run.in_reach(script, environment, state.files, arguments):
+        language = language_of(shell.language) if shell.posix is None else ""
+        if language not in ("", *ANALYSERS) or not run.in_reach(script, environment, state.files, arguments):
             return None
         options = ShellOptions(
-            shell=shell.posix,
+            shell=shell.posix or "bash",
+            language=language or "",
             errexit=shell.errexit,
             pipefail=shell.pipefail,
             deadline=run.deadline,

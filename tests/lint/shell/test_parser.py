@@ -10,7 +10,7 @@ from tests.lint.shell.test_execution import SNIPPETS
 
 from runner_e2e.lint.shell.ir import Assignment, Inserted, Parameter, Simple
 from runner_e2e.lint.shell.parser import parse
-from runner_e2e.lint.shell.source import Source
+from runner_e2e.lint.source import Source
 from runner_e2e.lint.values import Hole, Interpolation, Label, Origin, Script, Taint, Value
 
 if TYPE_CHECKING:

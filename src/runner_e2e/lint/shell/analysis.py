@@ -6,12 +6,14 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages.process import Argument
 from runner_e2e.lint.shell.command_files import entries, lines
 from runner_e2e.lint.shell.interpreter import Interpreter
 from runner_e2e.lint.shell.machine import ExhaustedError
+from runner_e2e.lint.shell.processes import ShellProcess, run_process
 from runner_e2e.lint.shell.results import Files, ShellOptions, ShellResult
-from runner_e2e.lint.shell.source import Source
 from runner_e2e.lint.shell.state import Field, State, Variable
+from runner_e2e.lint.source import Source
 from runner_e2e.lint.values import Hole, Value
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ def analyse(
 ) -> ShellResult:
     """Follows *script* and tells what it does with labelled values.
 
+    It is a shell script, or a program of ``options.language``, which finds *positional* after its own name.
     Never raises for a bad script: what cannot be followed is listed in ``unanalysable``.
     """
     options = options or ShellOptions()
@@ -88,16 +91,29 @@ def analyse(
     sys.setrecursionlimit(max(limit, 6_000))
     ended: State | None = None
     try:
-        ended = machine.process(source, state)
+        ended = _run(machine, source, state)
     except ExhaustedError as error:
         machine.source = source
-        machine.give_up(0, len(script.text), str(error))
+        machine.give_up(0, len(source.text), str(error))
     except RecursionError:
         machine.source = source
-        machine.give_up(0, len(script.text), "nested too deeply to follow")
+        machine.give_up(0, len(source.text), "nested too deeply to follow")
     finally:
         sys.setrecursionlimit(limit)
     return _result(machine, ended or state, files)
+
+
+def _run(machine: Interpreter, source: Source, state: State) -> State | None:
+    """The state at the end of the program, run by the shell or by the interpreter of its language."""
+    options = machine.options
+    if not options.language:
+        return machine.process(source, state)
+    process = ShellProcess(machine, state, source)
+    process.name = Value.literal(options.script_name)
+    process.path = options.script_name
+    process.arguments = tuple(Argument(one.value) for one in state.positional)
+    run_process(machine, state, options.language, process)
+    return state
 
 
 def _with_symbol(name: str, value: Value) -> Value:

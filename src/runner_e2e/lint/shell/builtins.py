@@ -10,9 +10,9 @@ from runner_e2e.lint.shell import declarations, options, text_builtins
 from runner_e2e.lint.shell.conditions import test_fields
 from runner_e2e.lint.shell.filesystem import path_keys, read_file, write_channel
 from runner_e2e.lint.shell.parameters import assign_scalar, calculate, join_list
-from runner_e2e.lint.shell.source import Source
 from runner_e2e.lint.shell.state import Items, Variable
 from runner_e2e.lint.shell.tables import builtins as builtin_names
+from runner_e2e.lint.source import Source
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from runner_e2e.lint.shell.filesystem import (
     put_file,
     read_file,
 )
-from runner_e2e.lint.shell.ir import Assignment, Command, Part, Redirection, Simple, Word
+from runner_e2e.lint.shell.ir import Assignment, Command, Part, Redirection, ShellSyntaxError, Simple, Word
 from runner_e2e.lint.shell.machine import Invocation, Machine, ShellStart
 from runner_e2e.lint.shell.parameters import assign_element, assign_scalar, name_of_reference
 from runner_e2e.lint.shell.parser import CommandParser, parse
 from runner_e2e.lint.shell.results import TracePoint
-from runner_e2e.lint.shell.source import ShellSyntaxError, Source
 from runner_e2e.lint.shell.state import NULL, Channel, Field, Items, State, Variable
 from runner_e2e.lint.shell.tables import advice
 from runner_e2e.lint.shell.tables import builtins as builtin_names
+from runner_e2e.lint.source import Source
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value, join
 
 __all__ = ["Commands", "weakened"]

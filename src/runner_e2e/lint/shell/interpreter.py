@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.shell.ir import Redirection
     from runner_e2e.lint.shell.machine import Invocation
-    from runner_e2e.lint.shell.source import Source
+    from runner_e2e.lint.source import Source
 
 __all__ = ["Interpreter"]
 

@@ -41,11 +41,24 @@ __all__ = [
     "Redirection",
     "Select",
     "Sequence",
+    "ShellSyntaxError",
     "Simple",
     "Subshell",
     "Test",
     "Word",
 ]
+
+
+class ShellSyntaxError(Exception):
+    """The text is not a program of the dialect. Never leaves ``lint.shell``: it becomes a finding.
+
+    *offset* is a character offset in the text of the source.
+    """
+
+    def __init__(self, offset: int, message: str) -> None:
+        super().__init__(message)
+        self.offset = offset
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True)

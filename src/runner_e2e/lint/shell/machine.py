@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from runner_e2e.lint.shell.ir import Assignment, Command, Redirection, Sequence
-    from runner_e2e.lint.shell.source import Source
     from runner_e2e.lint.shell.state import Channel, Field, FileKey, State
+    from runner_e2e.lint.source import Source
     from runner_e2e.lint.values import Text
 
 __all__ = ["DISTINCTIVE", "ExhaustedError", "Invocation", "Machine", "Recorder", "ShellStart", "visible_taints"]
@@ -152,6 +152,7 @@ class Machine(ABC):
         self.steps = 0
         self.conditions = 0
         self.depth = 0
+        self.process_depth = 0  # programs in other languages that start one another
         self._fresh = 0
         self._next_clock = 256
         self.initial_environment: Mapping[str, Value] = {}

@@ -32,16 +32,18 @@ from runner_e2e.lint.shell.ir import (
     Redirection,
     Select,
     Sequence,
+    ShellSyntaxError,
     Simple,
     Subshell,
     Word,
 )
-from runner_e2e.lint.shell.source import ShellSyntaxError, Source
 from runner_e2e.lint.shell.tests_parser import TestParser
 from runner_e2e.lint.shell.words import MAX_DEPTH, WordParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from runner_e2e.lint.source import Source
 
 __all__ = ["CommandParser", "parse"]
 

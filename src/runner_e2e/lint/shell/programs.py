@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from runner_e2e.lint.shell import code, filters, make, shells, wrappers
+from runner_e2e.lint.languages import language_of
+from runner_e2e.lint.shell import code, filters, interpreters, make, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
     environment_lines,
     path_keys,
@@ -47,14 +48,14 @@ def run(machine: Machine, call: Invocation) -> None:
     try:
         if machine.depth > _MAX_NESTED * 2:
             machine.give_up(call.at.start, call.at.end, "nested too deeply to follow")
-        elif "/" in path and shells.run_file(machine, call):
+        elif "/" in path and (shells.run_file(machine, call) or interpreters.run_file(machine, call)):
             pass
         elif name in shells.NAMES:
             shells.run(machine, call)
         elif (grammar := wrapper(name)) is not None:
             wrappers.run(machine, grammar, call)
         else:
-            model = _MODELS.get(name)
+            model = _MODELS.get(name) or (_interpreted if language_of(name) is not None else None)
             (model or _by_table)(machine, call)
     finally:
         machine.depth -= 1
@@ -282,6 +283,8 @@ def _dd(machine: Machine, call: Invocation) -> None:
 
 def _interpreted(machine: Machine, call: Invocation) -> None:
     """Programs of other languages: given inline, on standard input, or in a file."""
+    if interpreters.run(machine, call):
+        return
     stdin = peek_channel(call.state, call.state.descriptors.get(0, NULL))
     _record_call(machine, call, stdin)
     name = call.name

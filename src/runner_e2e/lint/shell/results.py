@@ -27,6 +27,8 @@ class ShellOptions:
     """How the shell runs: which one, with which options; *deadline* is a ``time.process_time()`` time."""
 
     shell: Literal["bash", "sh"] = "bash"
+    language: str = ""
+    """Not empty: the script is no shell script, but of this language (a key of ``languages.ANALYSERS``)."""
     errexit: bool = True
     pipefail: bool = False
     deadline: float | None = None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from runner_e2e.lint.shell.filesystem import path_keys, read_channel, read_file
 from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.options import LETTERS
-from runner_e2e.lint.shell.source import Source
 from runner_e2e.lint.shell.state import NULL, Field, exact
+from runner_e2e.lint.source import Source
 
 if TYPE_CHECKING:
     from runner_e2e.lint.shell.machine import Invocation, Machine

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from runner_e2e.lint.shell.ir import Command
-    from runner_e2e.lint.shell.source import Source
+    from runner_e2e.lint.source import Source
 
 __all__ = [
     "LOG",

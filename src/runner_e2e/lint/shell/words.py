@@ -15,9 +15,10 @@ from runner_e2e.lint.shell.ir import (
     Part,
     ProcessPart,
     Sequence,
+    ShellSyntaxError,
     Word,
 )
-from runner_e2e.lint.shell.source import PLACEHOLDER, ShellSyntaxError, Source
+from runner_e2e.lint.source import PLACEHOLDER, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A shell text ready to be parsed: interpolations put in, and where each character stands in its origin."""
+"""A program text ready to be parsed: interpolations put in, and where each character stands in its origin."""
 
 from __future__ import annotations
 
@@ -13,25 +13,13 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.values import Origin, Script, Text
 
-__all__ = ["PLACEHOLDER", "ShellSyntaxError", "Source"]
+__all__ = ["PLACEHOLDER", "Source"]
 
 # Text that is not known stands in the source as one character of a private plane, which the grammar of the
 # shell takes for an ordinary character of a word.
 _FIRST = 0xF0000
 _LAST = 0xFFFFD
 PLACEHOLDER = re.compile("[\U000f0000-\U000ffffd]")
-
-
-class ShellSyntaxError(Exception):
-    """The text is not a program of the dialect. Never leaves ``lint.shell``: it becomes a finding.
-
-    *offset* is a character offset in the text of the source.
-    """
-
-    def __init__(self, offset: int, message: str) -> None:
-        super().__init__(message)
-        self.offset = offset
-        self.message = message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
