@@ -42,6 +42,8 @@ class Finding:
     flow: tuple[FlowPlace, ...] = ()
     labels: tuple[str, ...] = ()
     """Names of the values it is about."""
+    profile: Profile | None = None
+    """Set of rules that this one finding belongs to, where it is another than its rule's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
