@@ -59,6 +59,12 @@ artifacts:
   files: [{path: /rom/a, sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef}]
 selected-id: {variable: V, detection: auto, argv-fallback: true, sources: [a]}
 confidential: {inputs: [a-b], matrix: [_c], env: [D]}
+lint:
+  profile: all
+  rules: {paid-gate: off, secret-argv: {level: note, ignore: ["legacy/**"]}}
+  ignore: [vendor/]
+  provider-secrets: [K]
+  paid-workflows: [.github/workflows/evaluate-*.yml]
 credentials: {K: {description: x}, L: null}
 profiles: {p: {credential: K, env: {X: y}}, q: null}
 environments: {e: {kind: local, credential: L, env: null}, f: null}

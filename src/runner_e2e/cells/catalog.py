@@ -5,13 +5,13 @@ Every mistake of both kinds is reported in one run, in the order of the file.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from runner_e2e.cells import ids
 from runner_e2e.cells.catalog_checks import MAXIMUM_TIMEOUT, Draft, Repetition, Written, check_meaning
 from runner_e2e.cells.catalog_secrets import find_raw_secrets, without_values
+from runner_e2e.cells.formats import ABSOLUTE_PATH, CASE, CREDENTIAL, INPUT, SEGMENT, SHA256, SOME_PATH, VARIABLE
+from runner_e2e.cells.lint_section import read_lint_section
 from runner_e2e.cells.model import (
     DEFAULT_SELECTED_ID_VARIABLE,
     Artifact,
@@ -27,12 +27,12 @@ from runner_e2e.cells.model import (
     SelectedId,
     Suite,
 )
-from runner_e2e.cells.reading import Format, Reader
+from runner_e2e.cells.reading import Reader
 from runner_e2e.errors import ConfigurationError, Place, Problem
-from runner_e2e.yaml_positions import Scalar, Sequence, compose, decode
+from runner_e2e.yaml_positions import Mapping, Scalar, Sequence, compose, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import collections.abc
     from pathlib import Path
 
     from runner_e2e.cells.reading import Section
@@ -44,37 +44,13 @@ DEFAULT_TIMEOUT: Final = 20 * 60.0
 DEFAULT_GRACE: Final = 30.0
 DEFAULT_RETRIES: Final = 1
 
-_SEGMENT = Format(
-    pattern=re.compile(ids.SEGMENT),
-    rule="a name begins with a-z or 0-9 and goes on with a-z, 0-9, '-' and '_'",
-)
-_CASE = Format(
-    pattern=re.compile(ids.CASE),
-    rule="a case is one or more names joined by dots; each begins with a-z or 0-9 and goes on with a-z, 0-9, '-', '_'",
-)
-_VARIABLE = Format(
-    pattern=re.compile(r"[A-Za-z_][A-Za-z0-9_]*"),
-    rule="the name of a variable has letters, digits and '_' only, and no digit first",
-)
-_CREDENTIAL = replace(
-    _VARIABLE,
-    rule="a credential is the name of a variable, never its value: letters, digits and '_' only, no digit first",
-    private=True,
-)
-_INPUT = Format(
-    pattern=re.compile(r"[A-Za-z_][A-Za-z0-9_-]*"),
-    rule="an input or a matrix key begins with a letter or '_' and goes on with letters, digits, '-' and '_'",
-)
-_SOME_PATH = Format(pattern=re.compile(r"[\s\S]+"), rule="a path is not empty")
-_ABSOLUTE_PATH = Format(pattern=re.compile(r"/[\s\S]*"), rule="it is an absolute path, which begins with /")
-_SHA256 = Format(pattern=re.compile(r"[0-9a-f]{64}"), rule="a SHA-256 digest has 64 digits from 0-9 and a-f")
-
 _KEYS = (
     "version",
     "harness",
     "artifacts",
     "selected-id",
     "confidential",
+    "lint",
     "credentials",
     "profiles",
     "environments",
@@ -88,10 +64,12 @@ _KEYS = (
     "max-parallel",
     "plain-ids",
 )
+_FOR_CELLS = ("harness", "profiles", "environments", "suites")
+_FOR_LINT = frozenset({"version", "selected-id", "confidential", "lint", "credentials"})
 
 
-def read_catalog(path: Path) -> Catalog:
-    """Reads the catalog at *path*.
+def read_catalog(path: Path, *, cells: bool = True) -> Catalog:
+    """Reads the catalog at *path*; without *cells* also one that only configures the lint, and so has no suite.
 
     Raises :class:`ConfigurationError` that holds every mistake, each with its place, in the order of the file.
     """
@@ -108,10 +86,10 @@ def read_catalog(path: Path) -> Catalog:
         raise ConfigurationError(
             "the catalog cannot be read", why=error.strerror or str(error), place=Place(path=str(path))
         ) from error
-    return parse_catalog(decode(data, path=str(path)), path=str(path))
+    return parse_catalog(decode(data, path=str(path)), path=str(path), cells=cells)
 
 
-def parse_catalog(text: str, *, path: str) -> Catalog:
+def parse_catalog(text: str, *, path: str, cells: bool = True) -> Catalog:
     """Reads a catalog from *text*; *path* is what messages call it. Raises like :func:`read_catalog`."""
     root = compose(text, path=path)
     if root is None:
@@ -125,7 +103,20 @@ def parse_catalog(text: str, *, path: str) -> Catalog:
     if problems:
         unique = dict.fromkeys(without_values(problem, secrets.values) for problem in problems)
         raise ConfigurationError.of(tuple(sorted(unique, key=_by_place)))
+    if cells and not draft.catalog.suites:
+        raise ConfigurationError(
+            "the catalog has no suites",
+            why="it configures the lint only, and cells come from suites",
+            fix=f"add {', '.join(_FOR_CELLS)}",
+            place=root.place,
+        )
     return draft.catalog
+
+
+def _only_lints(root: Node) -> bool:
+    """Whether the file of a repository that has no cells was read: its keys are all of the lint."""
+    keys = {key.value for key, _ in root.entries()} if isinstance(root, Mapping) else set()
+    return keys <= _FOR_LINT and not keys.isdisjoint({"confidential", "lint"})
 
 
 def _by_place(problem: Problem) -> Place:
@@ -163,7 +154,7 @@ class _Shape:
 
     def catalog(self, root: Node) -> Catalog:
         reader = self.reader
-        top = reader.section(root, "", _KEYS, required=("harness", "profiles", "environments", "suites"))
+        top = reader.section(root, "", _KEYS, required=() if _only_lints(root) else _FOR_CELLS)
         reader.integer(top.get("version"), "/version", least=1, most=1)
         defaults = self._defaults(top, _Defaults(timeout=DEFAULT_TIMEOUT, expected_cost=None))
         grace = reader.duration(top.get("grace"), "/grace")
@@ -174,6 +165,7 @@ class _Shape:
             harness=self._harness(top.get("harness")),
             selected_id=selected_id,
             confidential=self._confidential(_present(top.get("confidential")), selected_id.variable),
+            lint=read_lint_section(reader, _present(top.get("lint"))),
             credentials=self._credentials(_present(top.get("credentials"))),
             profiles=self._profiles(top.get("profiles")),
             environments=self._environments(top.get("environments")),
@@ -201,7 +193,7 @@ class _Shape:
             ),
             directory=reader.text(section.get("directory"), "/harness/directory") or ".",
             environment=self._variables(section),
-            pass_environment=reader.names(section.get("pass-env"), "/harness/pass-env", _VARIABLE) or (),
+            pass_environment=reader.names(section.get("pass-env"), "/harness/pass-env", VARIABLE) or (),
             hide=reader.words(section.get("hide"), "/harness/hide"),
         )
 
@@ -213,10 +205,10 @@ class _Shape:
         files = []
         for pointer, item in reader.items(section.get("files"), "/artifacts/files", "name an executable"):
             entry = reader.section(item, pointer, ("path", "sha256"), required=("path", "sha256"))
-            path = reader.name(entry.get("path"), f"{pointer}/path", _SOME_PATH)
-            sha256 = reader.name(entry.get("sha256"), f"{pointer}/sha256", _SHA256)
+            path = reader.name(entry.get("path"), f"{pointer}/path", SOME_PATH)
+            sha256 = reader.name(entry.get("sha256"), f"{pointer}/sha256", SHA256)
             files.append(Artifact(path=path or "", sha256=sha256 or ""))
-        root = reader.name(section.get("trusted-launch-root"), "/artifacts/trusted-launch-root", _ABSOLUTE_PATH)
+        root = reader.name(section.get("trusted-launch-root"), "/artifacts/trusted-launch-root", ABSOLUTE_PATH)
         return Artifacts(files=tuple(files), trusted_launch_root=root or "")
 
     def _variables(self, section: Section) -> dict[str, str]:
@@ -226,7 +218,7 @@ class _Shape:
         pointer = f"{section.pointer}/env"
         read = {
             name: self.reader.word(value, f"{pointer}/{name}")
-            for name, value in self.reader.named(node, pointer, _VARIABLE).items()
+            for name, value in self.reader.named(node, pointer, VARIABLE).items()
         }
         return {name: value for name, value in read.items() if value is not None}
 
@@ -239,7 +231,7 @@ class _Shape:
             section.get("detection"), "/selected-id/detection", ("env", "argv", "auto"), default="env"
         )
         return SelectedId(
-            variable=reader.name(section.get("variable"), "/selected-id/variable", _VARIABLE)
+            variable=reader.name(section.get("variable"), "/selected-id/variable", VARIABLE)
             or DEFAULT_SELECTED_ID_VARIABLE,
             detection=cast('Literal["env", "argv", "auto"]', detection),
             argv_fallback=reader.boolean(section.get("argv-fallback"), "/selected-id/argv-fallback", default=False),
@@ -253,9 +245,9 @@ class _Shape:
         if node is not None:
             reader = self.reader
             section = reader.section(node, "/confidential", ("inputs", "matrix", "env"))
-            inputs = reader.names(section.get("inputs"), "/confidential/inputs", _INPUT)
-            matrix = reader.names(section.get("matrix"), "/confidential/matrix", _INPUT)
-            environment = reader.names(section.get("env"), "/confidential/env", _VARIABLE)
+            inputs = reader.names(section.get("inputs"), "/confidential/inputs", INPUT)
+            matrix = reader.names(section.get("matrix"), "/confidential/matrix", INPUT)
+            environment = reader.names(section.get("env"), "/confidential/env", VARIABLE)
         return Confidential(
             inputs=default.inputs if inputs is None else inputs,
             matrix=default.matrix if matrix is None else matrix,
@@ -266,7 +258,7 @@ class _Shape:
         found: dict[str, Credential] = {}
         if node is None:
             return found
-        for name, value in self.reader.named(node, "/credentials", _CREDENTIAL).items():
+        for name, value in self.reader.named(node, "/credentials", CREDENTIAL).items():
             pointer = f"/credentials/{name}"
             description = None
             if isinstance(value, Scalar) and value.data is not None:
@@ -312,7 +304,7 @@ class _Shape:
         if node is None:
             return {}
         found: dict[str, Section | None] = {}
-        for name, value in self.reader.named(node, f"/{key}", _SEGMENT, empty="declare at least one").items():
+        for name, value in self.reader.named(node, f"/{key}", SEGMENT, empty="declare at least one").items():
             body = _present(value)
             found[name] = None if body is None else self.reader.section(body, f"/{key}/{name}", keys)
         return found
@@ -320,12 +312,12 @@ class _Shape:
     def _credential(self, section: Section | None) -> str | None:
         if section is None:
             return None
-        return self.reader.name(section.get("credential"), f"{section.pointer}/credential", _CREDENTIAL)
+        return self.reader.name(section.get("credential"), f"{section.pointer}/credential", CREDENTIAL)
 
     def _groups(self, node: Node | None) -> dict[str, str]:
         if node is None:
             return {}
-        named = self.reader.named(node, "/groups", _SEGMENT)
+        named = self.reader.named(node, "/groups", SEGMENT)
         return {name: self.reader.text(_present(value), f"/groups/{name}") or "" for name, value in named.items()}
 
     def _exclusions(self, node: Node | None) -> tuple[Exclusion, ...]:
@@ -336,7 +328,7 @@ class _Shape:
         for pointer, item in reader.items(node, "/exclusions"):
             section = reader.section(item, pointer, ("suite", "profile", "environment", "case", "reason"))
             names = {
-                key: reader.name(section.get(key), f"{pointer}/{key}", _CASE if key == "case" else _SEGMENT)
+                key: reader.name(section.get(key), f"{pointer}/{key}", CASE if key == "case" else SEGMENT)
                 for key in ("suite", "profile", "environment", "case")
             }
             found.append(Exclusion(**names, reason=reader.text(section.get("reason"), f"{pointer}/reason") or ""))
@@ -345,7 +337,7 @@ class _Shape:
     def _suites(self, node: Node | None, defaults: _Defaults) -> dict[str, Suite]:
         if node is None:
             return {}
-        named = self.reader.named(node, "/suites", _SEGMENT, empty="declare at least one suite")
+        named = self.reader.named(node, "/suites", SEGMENT, empty="declare at least one suite")
         return {name: self._suite(name, body, defaults) for name, body in named.items()}
 
     def _suite(self, name: str, node: Node, defaults: _Defaults) -> Suite:
@@ -358,10 +350,10 @@ class _Shape:
             self._cases(body, f"{pointer}/cases", "", replace(own, groups=()), cases)
         return Suite(
             name=name,
-            profiles=reader.names(section.get("profiles"), f"{pointer}/profiles", _SEGMENT, empty="name a profile")
+            profiles=reader.names(section.get("profiles"), f"{pointer}/profiles", SEGMENT, empty="name a profile")
             or (),
             environments=reader.names(
-                section.get("environments"), f"{pointer}/environments", _SEGMENT, empty="name an environment"
+                section.get("environments"), f"{pointer}/environments", SEGMENT, empty="name an environment"
             )
             or (),
             cases=cases,
@@ -380,7 +372,7 @@ class _Shape:
         if cost is not None:
             self.costs.append(Written(value=cost, suite=suite, place=reader.places[f"{pointer}/expected-cost"]))
         # At the top of a catalog `groups` declares them.
-        groups = reader.names(section.get("groups"), f"{pointer}/groups", _SEGMENT) if suite else None
+        groups = reader.names(section.get("groups"), f"{pointer}/groups", SEGMENT) if suite else None
         for group in groups or ():
             self.groups.append(Written(value=group, suite=suite, place=reader.places[f"{pointer}/groups/{group}"]))
         return _Defaults(
@@ -394,10 +386,10 @@ class _Shape:
         """Reads cases, from a mapping or a plain list, into *found*; a case with ``cases`` is a folder of cases."""
         reader, suite = self.reader, defaults.suite
         if isinstance(node, Sequence):
-            names = reader.names(node, pointer, _CASE, empty="add a case") or ()
-            bodies: Mapping[str, Node | None] = dict.fromkeys(names)
+            names = reader.names(node, pointer, CASE, empty="add a case") or ()
+            bodies: collections.abc.Mapping[str, Node | None] = dict.fromkeys(names)
         else:
-            bodies = reader.named(node, pointer, _CASE, empty="add a case")
+            bodies = reader.named(node, pointer, CASE, empty="add a case")
         placed = [(name, value, reader.places[f"{pointer}/{name}"]) for name, value in bodies.items()]
         for name, value, place in placed:
             full = f"{prefix}{name}"

@@ -26,13 +26,20 @@ __all__ = [
     "Environment",
     "Exclusion",
     "Harness",
+    "LintConfiguration",
     "Profile",
+    "RuleConfiguration",
+    "RuleLevel",
+    "RuleProfile",
     "SelectedId",
     "Suite",
 ]
 
 DEFAULT_CATALOG_PATH = ".github/runner-e2e.yml"
 DEFAULT_SELECTED_ID_VARIABLE = "PAPERCLIP_RUNNER_E2E_SELECTED_ID"
+
+RuleLevel = Literal["off", "note", "warning", "error"]
+RuleProfile = Literal["confidential", "paid", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +64,30 @@ class Confidential:
     inputs: tuple[str, ...] = ("selected-id", "selected_id")
     matrix: tuple[str, ...] = ()
     environment: tuple[str, ...] = (DEFAULT_SELECTED_ID_VARIABLE,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleConfiguration:
+    """What a repository says about one rule: its level (None: the rule's own), and globs of files it leaves alone."""
+
+    level: RuleLevel | None = None
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LintConfiguration:
+    """How a repository wants to be linted.
+
+    ``provider_secrets`` are names of secrets that money is spent with (None: the catalog's credentials);
+    ``paid_workflows`` globs of the workflows that may use them (empty: any); ``ignore`` globs of files that are not
+    linted; ``rules`` is by the id of a rule. Globs are relative to the root of the repository.
+    """
+
+    provider_secrets: tuple[str, ...] | None = None
+    paid_workflows: tuple[str, ...] = ()
+    profile: RuleProfile | None = None
+    ignore: tuple[str, ...] = ()
+    rules: Mapping[str, RuleConfiguration] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,8 +210,8 @@ class Catalog:
     """A whole catalog.
 
     ``path`` is the file it was read from; ``places`` maps JSON Pointers (``/suites/chat/cases/greeting``; a case
-    by its whole name) to where they stand. ``max_parallel`` limits the jobs of a matrix that run at once (None:
-    GitHub decides).
+    by its whole name) to where they stand. A file that only configures the lint has no suite. ``max_parallel``
+    limits the jobs of a matrix that run at once (None: GitHub decides).
     """
 
     path: str
@@ -199,3 +230,4 @@ class Catalog:
     places: Mapping[str, Place]
     max_parallel: int | None = None
     artifacts: Artifacts = Artifacts()
+    lint: LintConfiguration = field(default_factory=LintConfiguration)

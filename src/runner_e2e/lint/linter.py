@@ -14,6 +14,7 @@ from runner_e2e.lint.jobs import run_action, run_workflow
 from runner_e2e.lint.repository import Document, Repository, find_root, read_document
 from runner_e2e.lint.rules import RULES
 from runner_e2e.lint.run import OutOfTimeError, Run
+from runner_e2e.lint.settings import unknown_rules
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.values import Origin
 from runner_e2e.lint.workflow import is_action
@@ -183,9 +184,10 @@ class _Linter:
             relative = os.path.relpath(root, self.current)
             shown = "" if relative == "." else str(root) if relative.startswith("..") else relative
             repository = self.repositories[root] = Repository(root, shown=shown)
-            repository.names  # noqa: B018 - read now, so that what is wrong with the catalog is told once
-            if repository.names_error is not None:
-                self.problems.update(dict.fromkeys(repository.names_error.problems))
+            wrong = unknown_rules(repository.settings, (rule.id for rule in RULES))
+            if repository.settings_error is not None:
+                wrong = repository.settings_error.problems
+            self.problems.update(dict.fromkeys(wrong))
         return self.repositories[root]
 
     def check(self, path: Path, *, explicit: bool) -> None:

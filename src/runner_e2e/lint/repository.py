@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError, Place
 from runner_e2e.lint.contexts import WORKSPACE
-from runner_e2e.lint.settings import Names, read_names
+from runner_e2e.lint.settings import CATALOG, Settings, read_settings
 from runner_e2e.lint.values import Origin, Script
 from runner_e2e.yaml_positions import compose, decode
 
 if TYPE_CHECKING:
+    from runner_e2e.lint.settings import Names
     from runner_e2e.lint.shell.results import Files
     from runner_e2e.yaml_positions import Node
 
@@ -50,23 +51,33 @@ def find_root(path: Path) -> Path:
 
 
 class Repository:
-    """Reads files below *root* (resolved); *shown* is how messages name the root: empty for the current folder."""
+    """Reads files below *root* (resolved); *shown* is how messages name the root: empty for the current folder.
+
+    ``reads`` has the paths of all files that were asked for, absent ones too, since it was last replaced: an analysis
+    depends on exactly these. So whatever is remembered here for longer than one analysis notes a read each time.
+    """
 
     def __init__(self, root: Path, *, shown: str = "") -> None:
         self.root = root.resolve()
         self.shown = shown
-        self.names_error: ConfigurationError | None = None
+        self.settings_error: ConfigurationError | None = None
+        self.reads: set[str] = set()
         self._documents: dict[str, Document | ConfigurationError | None] = {}
         self._scripts: dict[str, Script | None] = {}
 
     @cached_property
-    def names(self) -> Names:
-        """Confidential names; the defaults when the catalog is wrong, which ``names_error`` then tells."""
+    def settings(self) -> Settings:
+        """What the catalog says; the defaults when it is wrong, which ``settings_error`` then tells."""
         try:
-            return read_names(self.root)
+            return read_settings(self.root, shown=self.show(CATALOG))
         except ConfigurationError as error:
-            self.names_error = error
-            return Names()
+            self.settings_error = error
+            return Settings()
+
+    @property
+    def names(self) -> Names:
+        """Confidential names."""
+        return self.settings.names
 
     def show(self, relative: str) -> str:
         """The path that messages use for a file of the repository."""
@@ -77,6 +88,7 @@ class Repository:
         relative = posixpath.normpath(relative)
         if relative.startswith(("/", "..")):
             return None
+        self.reads.add(relative)
         path = f"{self.root}/{relative}"
         try:
             # os.path and not pathlib: scripts name thousands of files that do not exist.
@@ -92,6 +104,7 @@ class Repository:
         Raises :class:`~runner_e2e.errors.ConfigurationError` when it cannot be read.
         """
         relative = posixpath.normpath(relative)
+        self.reads.add(relative)
         if relative not in self._documents:
             self._documents[relative] = self._read(relative)
         found = self._documents[relative]
@@ -151,6 +164,7 @@ class Repository:
     def script(self, relative: str) -> Script | None:
         """The program at a path of the repository, None when there is no text file."""
         relative = posixpath.normpath(relative)
+        self.reads.add(relative)
         if relative not in self._scripts:
             text = self.text(relative)
             origin = Origin(path=self.show(relative), text=text) if text is not None else None

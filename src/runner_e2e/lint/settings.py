@@ -1,4 +1,4 @@
-"""Which values are confidential: by name, from the catalog or by default."""
+"""What a repository says about its lint: the sections ``lint`` and ``confidential`` of its catalog, or the defaults."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from runner_e2e.cells.model import Confidential
+from runner_e2e.cells.model import Confidential, RuleConfiguration, RuleProfile
+from runner_e2e.cells.wording import quote, suggestion
+from runner_e2e.errors import ConfigurationError, Place, Problem
+from runner_e2e.lint.globs import Globs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["CATALOG", "Names", "is_paid", "read_names"]
+    from runner_e2e.cells.model import Catalog
+
+__all__ = ["CATALOG", "DEFAULT_PROFILE", "Names", "Settings", "is_paid", "read_settings", "unknown_rules"]
 
 CATALOG = ".github/runner-e2e.yml"
-"""Where a repository keeps its catalog, whose ``confidential`` section the lint reads."""
+"""Where a repository keeps its catalog, whose ``lint`` and ``confidential`` sections the lint reads."""
+
+DEFAULT_PROFILE: RuleProfile = "paid"
 
 # A workflow is paid when it says so in a comment, or when it uses this action.
 _PAID = re.compile(r"^\s*#\s*runner-e2e:\s*paid\b|\buses:\s*[\"']?[\w.-]+/runner-e2e-action@", re.MULTILINE)
@@ -39,24 +47,81 @@ class Names:
         return frozenset(name.lower() for name in names)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of one repository. Globs match paths relative to its root.
+
+    ``provider_secrets`` are names in upper case: GitHub compares names of secrets without case. ``paid_workflows``
+    may use them; where it is empty, any workflow may. ``profile`` is None where the repository does not say.
+    """
+
+    names: Names = Names()
+    provider_secrets: frozenset[str] = frozenset()
+    paid_workflows: Globs = Globs()
+    profile: RuleProfile | None = None
+    ignore: Globs = Globs()
+    rules: Mapping[str, RuleConfiguration] = field(default_factory=dict)
+    rule_places: Mapping[str, Place] = field(default_factory=dict)
+
+    def ignored(self, rule: str, path: str) -> bool:
+        """Whether *rule* leaves the file *path* alone, as every rule or as this one."""
+        found = self.rules.get(rule)
+        return self.ignore.match(path) or (found is not None and Globs(found.ignore).match(path))
+
+
 def is_paid(text: str) -> bool:
     """Whether a workflow is marked paid: a comment ``# runner-e2e: paid``, or a step that uses this action."""
     return "runner-e2e" in text and _PAID.search(text) is not None
 
 
-def read_names(root: Path) -> Names:
-    """The names of the repository at *root*: those of its catalog, else the defaults.
+def read_settings(root: Path, *, shown: str = CATALOG) -> Settings:
+    """The settings of the repository at *root*: those of its catalog, which messages call *shown*, else the defaults.
 
     Raises :class:`~runner_e2e.errors.ConfigurationError` when there is a catalog that is not valid.
     """
     path = root / CATALOG
     if not path.is_file():
-        return Names()
-    from runner_e2e.cells.catalog import read_catalog
+        return Settings()
+    from runner_e2e.cells.catalog import parse_catalog
+    from runner_e2e.yaml_positions import decode
 
-    confidential = read_catalog(path).confidential
-    return Names(
-        inputs=frozenset(confidential.inputs),
-        matrix=frozenset(confidential.matrix),
-        environment=frozenset(confidential.environment),
+    try:
+        text = decode(path.read_bytes(), path=shown)
+    except OSError as error:
+        raise ConfigurationError(
+            "the catalog cannot be read", why=error.strerror or str(error), place=Place(path=shown)
+        ) from error
+    return _settings(parse_catalog(text, path=shown, cells=False))
+
+
+def _settings(catalog: Catalog) -> Settings:
+    lint, confidential = catalog.lint, catalog.confidential
+    secrets = catalog.credentials if lint.provider_secrets is None else lint.provider_secrets
+    return Settings(
+        names=Names(
+            inputs=frozenset(confidential.inputs),
+            matrix=frozenset(confidential.matrix),
+            environment=frozenset(confidential.environment),
+        ),
+        provider_secrets=frozenset(name.upper() for name in secrets),
+        paid_workflows=Globs(lint.paid_workflows),
+        profile=lint.profile,
+        ignore=Globs(lint.ignore),
+        rules=lint.rules,
+        rule_places={name: catalog.places[f"/lint/rules/{name}"] for name in lint.rules},
+    )
+
+
+def unknown_rules(settings: Settings, rules: Iterable[str]) -> tuple[Problem, ...]:
+    """What is wrong with a catalog that configures other rules than *rules*, the ids of all there are."""
+    known = tuple(rules)
+    return tuple(
+        Problem(
+            what=f"unknown rule {quote(name)}",
+            why="`runner-e2e lint --list-rules` shows those there are",
+            fix=suggestion(name, known),
+            place=settings.rule_places[name],
+        )
+        for name in settings.rules
+        if name not in known
     )
