@@ -130,6 +130,7 @@ def _result(machine: Interpreter, state: State, files: Files) -> ShellResult:
     found = machine.found
     contents = {key: value for key, value in state.files.items() if isinstance(key, tuple)}
     written = state.command_files
+    masks = tuple(Value((text,)) for text in sorted(state.masks.sure, key=str))
     return ShellResult(
         leaks=tuple(sorted(found.leaks.values(), key=lambda leak: (leak.origin.path, leak.start, leak.end))),
         environment_writes=entries(written.get("/github/env")),
@@ -137,7 +138,8 @@ def _result(machine: Interpreter, state: State, files: Files) -> ShellResult:
         states=entries(written.get("/github/state")),
         paths=lines(written.get("/github/path")),
         prints=tuple(found.prints.values()),
-        masks=tuple(found.masks),
+        masks=masks,
+        possible_masks=tuple(value for value in found.masks if value not in masks),
         unanalysable=tuple(found.unanalysable.values()),
         calls=tuple(found.calls.values()),
         files=Files(contents=contents, find_script=files.find_script, find_text=files.find_text),

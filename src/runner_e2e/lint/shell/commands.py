@@ -134,7 +134,7 @@ class Commands(Machine):
             self._expand_prompt(prompt.plain(), state, command)
         if state.descriptors.get(2, NULL).kind == "log":
             value = join(one.value for one in fields)
-            self.print(value, start=command.start, end=command.end, target="xtrace")
+            self.print(value, state, start=command.start, end=command.end, target="xtrace")
 
     def _expand_prompt(self, prompt: Value, state: State, command: Command) -> None:
         options, state.options = state.options, state.options - {"x"}
@@ -152,7 +152,7 @@ class Commands(Machine):
             saved, self.source = self.source, source
             value = expand_value(self, inner, Word(*span, tuple(parts)))
             self.source = saved
-            self.print(value, start=command.start, end=command.end, target="xtrace")
+            self.print(value, state, start=command.start, end=command.end, target="xtrace")
         state.options = options
 
     def _without_aliases(self, command: Simple, state: State) -> Simple:
@@ -200,7 +200,7 @@ class Commands(Machine):
             for one in command.assignments:
                 variable = state.lookup(one.name)
                 if variable is not None:
-                    self.print(variable.plain(), start=one.start, end=one.end, target="xtrace")
+                    self.print(variable.plain(), state, start=one.start, end=one.end, target="xtrace")
 
     def assign(self, assignment: Assignment, state: State) -> None:
         """Carries out one assignment."""
@@ -269,7 +269,7 @@ class Commands(Machine):
             state.descriptors = outer
         for value in environment.values():
             if "x" in state.options:
-                self.print(value, start=command.start, end=command.end, target="xtrace")
+                self.print(value, state, start=command.start, end=command.end, target="xtrace")
 
     def _prefix(self, command: Simple, state: State) -> dict[str, Value]:
         """``X=value`` before a command: for the command alone; the words were expanded before."""
@@ -497,6 +497,7 @@ class Commands(Machine):
         for one in ends[1:]:
             joined = joined.joined(one)
         state.files, state.command_files, state.status = joined.files, joined.command_files, joined.status
+        state.masks = joined.masks
 
     @abstractmethod
     def process(self, source: Source, inner: State) -> State | None:
@@ -515,6 +516,7 @@ def _new_shell(call: Invocation, start: ShellStart) -> State:
         descriptors=dict(state.descriptors),
         directory=state.directory,
         exported_functions=state.exported_functions,
+        masks=state.masks,
     )
 
 

@@ -209,10 +209,10 @@ def write_channel(machine: Machine, state: State, number: int, value: Value, spa
     channel = state.descriptors.get(number, NULL)
     start, end = span
     if channel.kind == "log":
-        machine.print(value, start=start, end=end, target="log")
+        machine.print(value, state, start=start, end=end, target="log")
     elif channel.kind == "file":
         if channel.key == ("/github/summary",):
-            machine.print(value, start=start, end=end, target="summary")
+            machine.print(value, state, start=start, end=end, target="summary")
         note = "pipe" if isinstance(channel.key, int) else "written to a file"
         put_file(state, channel.key, machine.step(value, start, end, note), append_to=True)
 

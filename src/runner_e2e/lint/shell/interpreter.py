@@ -218,6 +218,7 @@ class Interpreter(Loops):
             state.status = None
             return
         state.files, state.command_files, state.status = ends.files, ends.command_files, ends.status
+        state.masks = ends.masks
 
     def enclosed(self, body: Command, inner: State) -> State | None:
         """Runs *body* as a shell of its own; the state at its end, whichever way it ends."""

@@ -284,6 +284,7 @@ def _process(machine: Machine, call: Invocation, source: Source, line: CommandLi
         frames=[{key: Variable(value, exported=True) for key, value in call.environment.items()}],
         files=dict(call.state.files),
         command_files=dict(call.state.command_files),
+        masks=call.state.masks,
         descriptors=dict(call.state.descriptors),
         directory=call.state.directory,
     )

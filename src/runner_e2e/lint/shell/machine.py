@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-import re
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from runner_e2e.lint.shell.command_files import append
+from runner_e2e.lint.shell.console import read_console
 from runner_e2e.lint.shell.results import (
     ArgvLeak,
     Call,
@@ -21,12 +22,14 @@ from runner_e2e.lint.shell.results import (
     TracePoint,
     Unanalysable,
 )
+from runner_e2e.lint.shell.state import CommandFile
 from runner_e2e.lint.values import Hole, Step, Taint, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from runner_e2e.lint.shell.ir import Assignment, Command, Redirection, Sequence
+    from runner_e2e.lint.shell.results import PrintTarget
     from runner_e2e.lint.shell.state import Channel, Field, FileKey, State
     from runner_e2e.lint.source import Source
     from runner_e2e.lint.values import Text
@@ -224,34 +227,43 @@ class Machine(ABC):
             )
         )
 
-    def print(
-        self, value: Value, *, start: int, end: int, target: Literal["log", "annotation", "summary", "xtrace"]
-    ) -> None:
-        """Records text that the log, an annotation or the summary shows."""
+    def print(self, value: Value, state: State, *, start: int, end: int, target: PrintTarget) -> None:
+        """Records text that the log, an annotation or the summary shows, and carries out its workflow commands."""
+        if not value.taints:
+            return
+        masks = state.masks
         if target == "log":
-            for text in value.texts:
-                first = text[0] if text and isinstance(text[0], str) else ""
-                if "::add-mask::" in first:
-                    self._mask(value)
-                    return
-                if re.match(r"\s*::(?:error|warning|notice|group|debug)\b", first):
-                    target = "annotation"
+            console = read_console(value)
+            value = console.shown
+            self.found.masks.update(dict.fromkeys(console.masks))
+            state.masks = masks.with_texts(console.masks)
+            for name, output in console.outputs:
+                self.set_output(name, output, state)
+            if console.annotates:
+                target = "annotation"
         taints = visible_taints(value)
         if taints:
-            key = (id(self.source.origin), start, end, target)
-            self.found.prints.setdefault(
-                key,
-                Print(origin=self.source.origin, start=start, end=end, target=target, taints=taints, text=value),
+            source, (start, end) = self.shown_place(start, end)
+            key = (id(source.origin), start, end, target)
+            printed = Print(
+                origin=source.origin, start=start, end=end, target=target, taints=taints, text=value, masks=masks
             )
+            known = self.found.prints.get(key)
+            self.found.prints[key] = printed if known is None else known.joined(printed)
 
-    def _mask(self, value: Value) -> None:
-        for text in value.texts:
-            pieces = list(text)
-            if pieces and isinstance(pieces[0], str):
-                pieces[0] = pieces[0].split("::add-mask::", 1)[-1]
-            if pieces and isinstance(pieces[-1], str):
-                pieces[-1] = pieces[-1].rstrip("\n")
-            self.found.masks.setdefault(Value((tuple(piece for piece in pieces if piece != ""),)))
+    def shown_place(self, start: int, end: int) -> tuple[Source, tuple[int, int]]:
+        """Where a person finds ``[start, end)`` of the running text: at the call, when the text was made there."""
+        if self.site is None or self.source.exact:
+            return self.source, (start, end)
+        source, at = self.site
+        return source, (at.start, at.end)
+
+    @staticmethod
+    def set_output(name: str, value: Value, state: State) -> None:
+        """The old workflow command ``set-output``, which works like a line in ``$GITHUB_OUTPUT``."""
+        line = Value.literal(f"{name}<<\0\n") + value + Value.literal("\n\0\n")
+        before = state.command_files.get("/github/output", CommandFile())
+        state.command_files["/github/output"] = append(before, line)
 
     def give_up(self, start: int, end: int, reason: str) -> None:
         """Records a stretch that is not followed."""

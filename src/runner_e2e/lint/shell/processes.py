@@ -137,7 +137,7 @@ class ShellProcess(Process):
         noted = self.machine.step(content, *at, "written to a file")
         for key in keys:
             if key == ("/github/summary",):
-                self.machine.print(content, start=at[0], end=at[1], target="summary")
+                self.machine.print(content, self.state, start=at[0], end=at[1], target="summary")
             # One of several files is written: the others keep what they hold.
             before = EMPTY if len(keys) == 1 else self.state.files.get(key, EMPTY)
             put_file(self.state, key, noted | before if before != EMPTY else noted, append_to=append)
@@ -242,6 +242,7 @@ class ShellProcess(Process):
 
     def _ended(self, inner: State, buffer: int | None) -> Value:
         self.state.files, self.state.command_files = inner.files, inner.command_files
+        self.state.masks = inner.masks
         return inner.files.pop(buffer, EMPTY) if buffer is not None else EMPTY
 
     def _span(self, start: int, end: int) -> tuple[int, int]:
@@ -293,6 +294,7 @@ def run_process(machine: Machine, state: State, language: str, process: ShellPro
         machine.process_depth -= 1
         machine.source, machine.site = saved, sited
     state.files, state.command_files = process.state.files, process.state.command_files
+    state.masks = process.state.masks
 
 
 def _whole(source: Source) -> tuple[int, int]:

@@ -184,7 +184,7 @@ def _tee(machine: Machine, call: Invocation) -> None:
             continue
         for key in path_keys(one.value, call.state):
             if key == ("/github/summary",):
-                machine.print(content, start=call.at.start, end=call.at.end, target="summary")
+                machine.print(content, call.state, start=call.at.start, end=call.at.end, target="summary")
             put_file(
                 call.state,
                 key,

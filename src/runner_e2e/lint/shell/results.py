@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from runner_e2e.lint.values import EMPTY, Origin, Script, Taint, Text, Value
+from runner_e2e.lint.masks import NO_MASKS, Masks
+from runner_e2e.lint.values import EMPTY, Origin, Script, Taint, Text, Value, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+PrintTarget: TypeAlias = Literal["log", "annotation", "summary", "xtrace"]
 
 __all__ = [
     "ArgvLeak",
     "Call",
     "Files",
     "Print",
+    "PrintTarget",
     "ShellOptions",
     "ShellResult",
     "TracePoint",
@@ -83,14 +87,29 @@ class ArgvLeak:
 
 @dataclass(frozen=True, kw_only=True)
 class Print:
-    """A labelled value on a public surface: the log, an annotation, the step summary, a ``set -x`` trace."""
+    """A labelled value on a public surface: the log, an annotation, the step summary, a ``set -x`` trace.
+
+    *masks* are those that the script itself had registered before.
+    """
 
     origin: Origin
     start: int
     end: int
-    target: Literal["log", "annotation", "summary", "xtrace"]
+    target: PrintTarget
     taints: frozenset[Taint]
     text: Value
+    masks: Masks = NO_MASKS
+
+    def joined(self, other: Print) -> Print:
+        """Both texts at the same place."""
+        if self.text == other.text and self.masks == other.masks:
+            return self
+        return replace(
+            self,
+            taints=merged(self.taints | other.taints),
+            text=self.text | other.text,
+            masks=self.masks.joined(other.masks),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +150,8 @@ class TracePoint:
 class ShellResult:
     """Everything one script does that others have to know.
 
-    The keys of *outputs* and *environment_writes* are names; ``*`` stands for text of unknown names.
+    The keys of *outputs* and *environment_writes* are names; ``*`` stands for text of unknown names. *masks* are
+    registered for sure when the script ends, *possible_masks* on some ways through it.
     """
 
     leaks: tuple[ArgvLeak, ...] = ()
@@ -141,6 +161,7 @@ class ShellResult:
     paths: tuple[Value, ...] = ()
     prints: tuple[Print, ...] = ()
     masks: tuple[Value, ...] = ()
+    possible_masks: tuple[Value, ...] = ()
     unanalysable: tuple[Unanalysable, ...] = ()
     calls: tuple[Call, ...] = ()
     files: Files = field(default_factory=Files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from runner_e2e.lint.masks import NO_MASKS, Masks
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Label, Text, Value, join
 
 if TYPE_CHECKING:
@@ -240,6 +241,8 @@ class State:
     dead: bool = False
     absent: frozenset[Label] = frozenset()
     """Labels whose value is empty on this way: a test has said so. Nothing of them can be seen."""
+    masks: Masks = NO_MASKS
+    """What this script has registered to be hidden in the log."""
 
     def copy(self) -> State:
         """An independent state that knows the same."""
@@ -260,6 +263,7 @@ class State:
             self.disabled,
             self.dead,
             self.absent,
+            self.masks,
         )
 
     def become(self, other: State) -> None:
@@ -338,6 +342,7 @@ class State:
         joined.exported_functions = self.exported_functions | other.exported_functions
         joined.disabled = self.disabled & other.disabled
         joined.absent = self.absent & other.absent
+        joined.masks = self.masks.joined(other.masks)
         return joined
 
     def widened(self, other: State) -> State:
