@@ -40,6 +40,7 @@ __all__ = [
     "confidential",
     "github_context",
     "inputs_context",
+    "is_cell_id",
     "matrix_context",
     "process_environment",
     "runner_context",
@@ -104,11 +105,16 @@ STRATEGY = Dictionary.of({"fail-fast": BOOLEAN, "job-index": NUMBER, "job-total"
 _CELL_ID = re.compile(r"(?:^|\.)(?:(?:\w+_)?selected[-_])?id$", re.IGNORECASE)
 
 
+def is_cell_id(name: str) -> bool:
+    """Whether the value of this name is a whole id, ``SUITE.PROFILE.ENVIRONMENT.CASE``."""
+    return _CELL_ID.search(name) is not None
+
+
 def confidential(name: str) -> Value:
     """The text of a confidential value; two readings of it are known to be the same text."""
     taint = Taint(Label(kind="confidential", name=name))
     hole = Hole(frozenset((taint,)), symbol=name)
-    if not _CELL_ID.search(name):
+    if not is_cell_id(name):
         return Value(((hole,),))
     # SUITE.PROFILE.ENVIRONMENT.CASE: the first three are public names, the case part is not.
     public = (Hole(symbol=f"{name}: {part}") for part in ("suite", "profile", "environment"))
