@@ -16,6 +16,8 @@ from runner_e2e.lint.values import Origin, Script
 from runner_e2e.yaml_positions import compose, decode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner_e2e.lint.settings import Names
     from runner_e2e.lint.shell.results import Files
     from runner_e2e.yaml_positions import Node
@@ -57,9 +59,11 @@ class Repository:
     depends on exactly these. So whatever is remembered here for longer than one analysis notes a read each time.
     """
 
-    def __init__(self, root: Path, *, shown: str = "") -> None:
+    def __init__(self, root: Path, *, shown: str = "", texts: Mapping[Path, str] | None = None) -> None:
         self.root = root.resolve()
         self.shown = shown
+        self.texts = texts or {}
+        """Texts that stand for the YAML files at these resolved paths."""
         self.settings_error: ConfigurationError | None = None
         self.reads: set[str] = set()
         self._documents: dict[str, Document | ConfigurationError | None] = {}
@@ -117,7 +121,7 @@ class Repository:
         if path is None:
             return None
         try:
-            return read_document(path, self.show(relative))
+            return read_document(path, self.show(relative), self.texts)
         except ConfigurationError as error:
             return error
 
@@ -172,11 +176,14 @@ class Repository:
         return self._scripts[relative]
 
 
-def read_document(path: Path, shown: str) -> Document:
-    """The YAML document at *path*, which messages call *shown*.
+def read_document(path: Path, shown: str, texts: Mapping[Path, str] | None = None) -> Document:
+    """The YAML document at *path*, which messages call *shown*; *texts* stand for files at resolved paths.
 
     Raises :class:`~runner_e2e.errors.ConfigurationError` when it cannot be read.
     """
+    given = texts.get(path.resolve()) if texts else None
+    if given is not None:
+        return Document(path=shown, text=given, root=compose(given, path=shown))
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Finding, Rule, flow_of, named
+from runner_e2e.lint.fixes.interpolation import repair
 from runner_e2e.lint.sighting import Surface
 
 if TYPE_CHECKING:
@@ -45,4 +46,5 @@ RULE = Rule(
     summary="no confidential value in the text of a script",
     explanation=EXPLANATION,
     check=check,
+    repair=repair,
 )

@@ -1,0 +1,216 @@
+"""Fixes: which findings can be repaired, and files in which they are, found by applying them and linting again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runner_e2e.errors import ConfigurationError
+from runner_e2e.lint.fixes.unchanged import applied, overlap, unchanged_elsewhere
+from runner_e2e.lint.repository import Document, Repository, find_root, read_document
+from runner_e2e.lint.rules import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from runner_e2e.lint.finding import Edit, Finding, Fix
+    from runner_e2e.lint.linter import Report
+
+    Lint = Callable[[Mapping[Path, str]], Report]
+
+__all__ = ["MAX_ROUNDS", "Change", "Outcome", "apply_fixes", "proposals"]
+
+MAX_ROUNDS = 50
+"""So often files are linted again at most. Fixes that touch one another wait for the next round."""
+
+_MARK = "\ufeff"
+
+# The runner prints scripts as it prints `env`: a value that moves from the one to the other was in the log before.
+_SEEN_ALREADY = {"confidential-script-file": "confidential-log"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A file with other text: *shown* is its path in messages, texts are whole files, a byte order mark included."""
+
+    path: Path
+    shown: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """*report* is about the files as they are with all *changes*; *applied* are the findings that are gone."""
+
+    report: Report
+    changes: tuple[Change, ...]
+    applied: tuple[tuple[Finding, Fix], ...]
+    withheld: int
+    """Fixes of the remaining findings that were not asked for, because they are not safe."""
+
+
+class _Sources:
+    """Files as they are with the changes made so far."""
+
+    def __init__(self, current: Path, texts: Mapping[Path, str]) -> None:
+        self.current = current
+        self.texts = texts
+        self._documents: dict[str, Document | None] = {}
+        self._repositories: dict[Path, Repository] = {}
+
+    def path(self, shown: str) -> Path:
+        return (self.current / shown).resolve()
+
+    def repository(self, shown: str) -> Repository:
+        root = find_root(self.path(shown))
+        if root not in self._repositories:
+            self._repositories[root] = Repository(root, texts=self.texts)
+        return self._repositories[root]
+
+    def document(self, shown: str) -> Document | None:
+        """The YAML file that messages call *shown*, None when it is none."""
+        if shown not in self._documents:
+            try:
+                self._documents[shown] = read_document(self.path(shown), shown, self.texts)
+            except ConfigurationError:
+                self._documents[shown] = None
+        return self._documents[shown]
+
+
+def proposals(findings: Sequence[Finding], *, current: Path, texts: Mapping[Path, str] | None = None) -> dict[int, Fix]:
+    """The fix of each finding that has one, by its place in *findings*.
+
+    Paths of findings count from *current*; *texts* stand for files that are not written yet. Each fix by itself gives
+    a file that parses and differs only where it says so.
+    """
+    sources = _Sources(current, texts or {})
+    repairs = {rule.id: rule.repair for rule in RULES if rule.repair is not None}
+    found: dict[int, Fix] = {}
+    for number, finding in enumerate(findings):
+        repair = repairs.get(finding.rule)
+        document = sources.document(finding.span.path) if repair is not None else None
+        if repair is None or document is None:
+            continue
+        fix = repair(finding, document, sources.repository(finding.span.path))
+        if fix is not None and _is_sound(fix, sources):
+            found[number] = fix
+    return found
+
+
+def _is_sound(fix: Fix, sources: _Sources) -> bool:
+    for path, edits in _by_path(fix.edits).items():
+        document = sources.document(path)
+        if document is None or not unchanged_elsewhere(document.root, edits):
+            return False
+        if any(overlap(one, other) for one in edits for other in edits if one is not other):
+            return False
+    return bool(fix.edits)
+
+
+def _by_path(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
+    found: dict[str, list[Edit]] = {}
+    for edit in edits:
+        found.setdefault(edit.path, []).append(edit)
+    return found
+
+
+def apply_fixes(lint: Lint, *, current: Path, unsafe: bool) -> Outcome:
+    """Applies fixes until none is left; *unsafe* ones too when asked for. Writes nothing.
+
+    *lint* reports on the files, given the texts that stand for some of them. A fix after which its finding is still
+    there, or another one is new, is taken back.
+    """
+    return _Fixer(lint, current=current, unsafe=unsafe).run()
+
+
+class _Fixer:
+    def __init__(self, lint: Lint, *, current: Path, unsafe: bool) -> None:
+        self.lint = lint
+        self.current = current
+        self.unsafe = unsafe
+        self.texts: dict[Path, str] = {}
+        self.shown: dict[Path, str] = {}
+        self.applied: list[tuple[Finding, Fix]] = []
+        self.rejected: set[tuple[object, ...]] = set()
+
+    def run(self) -> Outcome:
+        report = self.lint(self.texts)
+        withheld = 0
+        for _ in range(MAX_ROUNDS):
+            found = proposals(report.findings, current=self.current, texts=self.texts)
+            pairs = [(report.findings[number], fix) for number, fix in found.items()]
+            withheld = sum(1 for _, fix in pairs if not fix.safe) if not self.unsafe else 0
+            batch = self._compatible(pairs)
+            if not batch:
+                break
+            report = self._apply(report, batch)
+        changes = tuple(
+            Change(path=path, shown=self.shown[path], before=_text(path), after=text)
+            for path, text in sorted(self.texts.items())
+        )
+        return Outcome(report=report, changes=changes, applied=tuple(self.applied), withheld=withheld)
+
+    def _compatible(self, pairs: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:
+        """Fixes that may be applied together: those that touch one another wait, equal edits are made once."""
+        chosen: list[tuple[Finding, Fix]] = []
+        edits: dict[str, list[Edit]] = {}
+        for finding, fix in pairs:
+            if (not fix.safe and not self.unsafe) or _identity(finding, fix) in self.rejected:
+                continue
+            others = [(edit, other) for edit in fix.edits for other in edits.get(edit.path, ())]
+            if any(edit != other and overlap(edit, other) for edit, other in others):
+                continue
+            chosen.append((finding, fix))
+            for edit in fix.edits:
+                edits.setdefault(edit.path, []).append(edit)
+        return chosen
+
+    def _apply(self, report: Report, batch: list[tuple[Finding, Fix]]) -> Report:
+        """The report after *batch*, or after the first part of it that makes nothing worse."""
+        while True:
+            texts = self._texts_with(batch)
+            after = self.lint(texts)
+            if _is_better(report, after, batch):
+                self.texts = texts
+                self.applied += batch
+                return after
+            if len(batch) == 1:
+                self.rejected.add(_identity(*batch[0]))
+                return report
+            batch = batch[: len(batch) // 2]
+
+    def _texts_with(self, batch: list[tuple[Finding, Fix]]) -> dict[Path, str]:
+        texts = dict(self.texts)
+        every = dict.fromkeys(edit for _, fix in batch for edit in fix.edits)
+        for shown, edits in _by_path(every).items():
+            path = (self.current / shown).resolve()
+            self.shown[path] = shown
+            whole = texts.get(path) or _text(path)
+            mark = _MARK if whole.startswith(_MARK) else ""
+            texts[path] = mark + applied(whole.removeprefix(_MARK), edits)
+        return texts
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8")
+
+
+def _identity(finding: Finding, fix: Fix) -> tuple[object, ...]:
+    """A fix without the numbers of its lines, which other fixes move."""
+    return (finding.rule, finding.span.path, finding.message, fix.title, tuple(edit.text for edit in fix.edits))
+
+
+def _counts(findings: Iterable[Finding]) -> Counter[tuple[str, str, tuple[str, ...]]]:
+    return Counter((finding.rule, finding.span.path, finding.labels) for finding in findings)
+
+
+def _is_better(before: Report, after: Report, batch: list[tuple[Finding, Fix]]) -> bool:
+    """Whether the findings of *batch* are gone and no other one is new."""
+    if len(after.problems) > len(before.problems) or after.defects > before.defects:
+        return False
+    wanted = _counts(before.findings) - _counts(finding for finding, _ in batch)
+    seen = {(_SEEN_ALREADY[finding.rule], finding.span.path) for finding, _ in batch if finding.rule in _SEEN_ALREADY}
+    return all(key[:2] in seen for key in _counts(after.findings) - wanted)
