@@ -27,6 +27,7 @@ __all__ = [
     "RunContexts",
     "annotation",
     "append_summary",
+    "blob_address",
     "code_span",
     "commands_stopped",
     "end_group",
@@ -132,6 +133,13 @@ def temporary_directory(environ: Mapping[str, str] | None = None) -> Path:
     return Path(value)
 
 
+def blob_address(environ: Mapping[str, str] | None = None) -> str:
+    """Web address of the repository's files at the commit of the run; empty outside a job."""
+    variables = _environ(environ)
+    parts = [variables.get(name, "") for name in ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_SHA")]
+    return "{}/{}/blob/{}".format(*parts) if in_actions(variables) and all(parts) else ""
+
+
 def tool_cache(environ: Mapping[str, str] | None = None) -> Path | None:
     """The directory of the runner's preinstalled tools, or None."""
     value = _environ(environ).get("RUNNER_TOOL_CACHE", "")
@@ -177,14 +185,21 @@ def append_summary(
     _append(path, text, what="the step summary")
 
 
-def annotation(level: Level, message: str, *, title: str = "", place: Place | None = None) -> str:
+def annotation(
+    level: Level, message: str, *, title: str = "", place: Place | None = None, end: Place | None = None
+) -> str:
     """Makes the command that shows *message* on the run's page and, with a *place*, at its line in the changes.
 
-    Nothing in any part can end the command or start another.
+    *end* is where the place ends, exclusive. Nothing in any part can end the command or start another.
     """
     parts: dict[str, object] = {"title": title}
     if place:
         parts |= {"file": place.path, "line": place.line or "", "col": place.column or ""}
+    if place and end and end.line > place.line:
+        # GitHub takes columns only for places on one line.
+        parts |= {"endLine": end.line, "col": ""}
+    elif place and end and end.column > place.column:
+        parts |= {"endLine": end.line, "endColumn": end.column - 1}
     properties = ",".join(f"{name}={_property(str(value))}" for name, value in parts.items() if value)
     return f"::{level}{' ' if properties else ''}{properties}::{_data(message)}"
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from runner_e2e.lint.linter import lint
-from runner_e2e.lint.render import RENDERERS
+from runner_e2e.lint.render import render
 from runner_e2e.lint.rules import RULES
 
 HERE = Path(__file__).resolve().parent
@@ -29,7 +29,7 @@ def said(rule: str) -> str:
         shutil.copy(FIXTURES / rule / "bad.yml", "bad.yml")
         report = lint([Path("bad.yml")], current=Path.cwd())
         found = tuple(finding for finding in report.findings if finding.rule == rule)
-        text = RENDERERS["text"](replace(report, findings=found))
+        text = render(replace(report, findings=found), "text")
         os.chdir("/")
     return text
 

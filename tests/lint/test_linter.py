@@ -11,7 +11,7 @@ import pytest
 from runner_e2e.errors import UsageError
 from runner_e2e.lint import linter
 from runner_e2e.lint.linter import Report, default_paths, lint
-from runner_e2e.lint.render import RENDERERS
+from runner_e2e.lint.render import render
 from runner_e2e.lint.values import Confidence
 
 DISPATCH = "on:\n  workflow_dispatch:\n    inputs:\n      selected-id:\n        required: true\n"
@@ -57,7 +57,7 @@ def test_the_finding_names_value_command_line_and_way(tmp_path: Path) -> None:
 def test_json_follows_its_schema(tmp_path: Path) -> None:
     workflow(tmp_path, LEAK)
     workflow(tmp_path, "a: [", "bad.yml")
-    report = json.loads(RENDERERS["json"](lint([], current=tmp_path)))
+    report = json.loads(render(lint([], current=tmp_path), "json"))
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     jsonschema.validate(report, SCHEMA)
     (finding,) = report["findings"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runner_e2e.lint.linter import Report, lint
-from runner_e2e.lint.render import RENDERERS
+from runner_e2e.lint.render import render
 from runner_e2e.lint.rules import RULES
 
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def linted(name: str, rule: str) -> Report:
 def test_bad_is_reported_exactly(rule: str) -> None:
     report = linted("bad.yml", rule)
     assert report.findings
-    assert RENDERERS["text"](report) == (FIXTURES / rule / "bad.txt").read_text()
+    assert render(report, "text") == (FIXTURES / rule / "bad.txt").read_text()
 
 
 @pytest.mark.parametrize("rule", IDS)

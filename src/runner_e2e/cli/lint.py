@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from runner_e2e.cli.lint_output import output_options, write_report
 from runner_e2e.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _CONFIDENCES = ("low", "medium", "high")
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to write the report.")
+@output_options
 @click.option(
     "--fail-on",
     type=click.Choice(_CONFIDENCES),
@@ -46,6 +47,7 @@ _CONFIDENCES = ("low", "medium", "high")
 def lint(  # noqa: PLR0917 - click passes them by name
     paths: tuple[Path, ...],
     form: str,
+    output: Path | None,
     fail_on: str,
     explain: str | None,
     trace: str | None,
@@ -65,7 +67,6 @@ def lint(  # noqa: PLR0917 - click passes them by name
         return 0
     place = _trace_place(trace) if trace is not None else None
     from runner_e2e.lint.linter import lint as run
-    from runner_e2e.lint.render import RENDERERS
 
     with _no_collection():
         report = run(
@@ -78,7 +79,7 @@ def lint(  # noqa: PLR0917 - click passes them by name
     if place is not None:
         click.echo(_traced(report, *place))
         return 0
-    click.echo(RENDERERS[form](report), nl=False)
+    write_report(report, form, output)
     return _exit_code(report, fail_on)
 
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["Sources", "visible"]
+from runner_e2e.lint.values import Span
+from runner_e2e.yaml_positions import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from runner_e2e.lint.finding import Edit
+
+__all__ = ["Sources", "edited", "visible"]
 
 # C0 controls without tab, DEL, C1 controls, and what turns the direction of text: shown, they could rewrite a terminal.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -19,21 +27,25 @@ def visible(text: str) -> str:
 
 
 class Sources:
-    """Text and lines of files by the paths that findings show (from the current folder); empty for a file that is gone.
+    """Text and lines of files by the paths that findings show, from *folder*; empty for a file that is gone.
 
     A byte order mark is no part of the text, as for the offsets of edits.
     """
 
-    def __init__(self) -> None:
-        self.text = cache(self._text)
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.whole = cache(self._read)
         self._lines = cache(self._split)
 
-    @staticmethod
-    def _text(path: str) -> str:
+    def _read(self, path: str) -> str:
         try:
-            return Path(path).read_bytes().decode("utf-8-sig", errors="replace")
+            return (self.folder / path).read_bytes().decode("utf-8", errors="replace")
         except (OSError, ValueError):
             return ""
+
+    def text(self, path: str) -> str:
+        """The text of a file; :attr:`whole` has its byte order mark too."""
+        return self.whole(path).removeprefix("\ufeff")
 
     def _split(self, path: str) -> list[str]:
         return _LINE_BREAK.split(self.text(path))
@@ -42,3 +54,10 @@ class Sources:
         """Line *number*, from 1, without its line break."""
         lines = self._lines(path)
         return lines[number - 1] if 1 <= number <= len(lines) else ""
+
+
+def edited(edit: Edit, sources: Sources) -> Span:
+    """The stretch of the file that an edit replaces; empty where it only adds."""
+    source = Source(sources.text(edit.path), edit.path)
+    (line, column), (end_line, end_column) = source.position(edit.start), source.position(edit.end)
+    return Span(path=edit.path, line=line, column=column, end_line=end_line, end_column=end_column)

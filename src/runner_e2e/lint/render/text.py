@@ -6,17 +6,16 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.render.sources import Sources, visible
+from runner_e2e.lint.render.sources import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from runner_e2e.errors import Problem
     from runner_e2e.lint.finding import Finding, FlowPlace, Level
     from runner_e2e.lint.linter import Report
+    from runner_e2e.lint.render.view import View
     from runner_e2e.lint.values import Span
 
-__all__ = ["LEVELS", "counted", "levels_text", "render"]
+__all__ = ["LEVELS", "counted", "render", "summary"]
 
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 """The gravest first."""
@@ -28,9 +27,9 @@ _TABLE_FROM = 20
 _CODES = {"error": "1;31", "warning": "1;33", "note": "1;36", "place": "1", "rule": "2", "number": "34", "word": "1"}
 
 
-def render(report: Report, *, colour: bool = False) -> str:
+def render(report: Report, view: View) -> str:
     """All problems and findings, and what they sum up to; with the codes of a terminal's colours where wanted."""
-    writer = _Writer(colour=colour)
+    writer = _Writer(view)
     blocks = [writer.problem(problem) for problem in report.problems]
     blocks += [writer.finding(finding) for finding in report.findings]
     return "\n".join([*blocks, *writer.end(report)]) + "\n"
@@ -41,16 +40,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def levels_text(findings: Iterable[Finding]) -> str:
-    """``2 errors, 1 warning``, or ``no findings``."""
-    counts = Counter(finding.level for finding in findings)
-    return ", ".join(counted(counts[level], level) for level in LEVELS if counts[level]) or "no findings"
+def summary(report: Report) -> str:
+    """``2 errors, 1 warning in 5 files, 1 could not be checked``."""
+    counts = Counter(finding.level for finding in report.findings)
+    found = ", ".join(counted(counts[level], level) for level in LEVELS if counts[level]) or "no findings"
+    unread = f", {len(report.problems)} could not be checked" if report.problems else ""
+    return f"{found} in {counted(report.files, 'file')}{unread}"
 
 
 class _Writer:
-    def __init__(self, *, colour: bool) -> None:
-        self.colour = colour
-        self.sources = Sources()
+    def __init__(self, view: View) -> None:
+        self.colour = view.colour
+        self.sources = view.sources
 
     def paint(self, text: str, code: str) -> str:
         return f"\x1b[{_CODES[code]}m{text}\x1b[0m" if self.colour else text
@@ -113,11 +114,9 @@ class _Writer:
             counts = Counter(finding.rule for finding in report.findings).most_common()
             width = len(str(counts[0][1]))
             lines += [f"  {count:>{width}} {rule}" for rule, count in counts]
-        parts = [f"{levels_text(report.findings)} in {counted(report.files, 'file')}"]
-        if report.problems:
-            parts.append(f"{len(report.problems)} could not be checked")
-        lines.append(self.paint(", ".join(parts), "word"))
-        return lines
+        fixes = f" ({len(report.fixes)} with a fix, which `--diff` shows)" if report.fixes else ""
+        lines.append(self.paint(summary(report) + fixes, "word"))
+        return lines + [self.paint(f"hint: {visible(hint)}", "rule") for hint in report.hints]
 
 
 def _width(text: str) -> int:

@@ -1,0 +1,71 @@
+"""Where the report of the lint goes, and how it is written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from runner_e2e.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from runner_e2e.lint.linter import Report
+
+__all__ = ["output_options", "wants_colour", "write_report"]
+
+_FORMATS = ("text", "json", "sarif", "github", "markdown")
+
+Command = TypeVar("Command", bound="Callable[..., object]")
+
+
+def output_options(command: Command) -> Command:
+    """Gives a command the options ``--format`` (as *form*) and ``--output`` (a path or None)."""
+    form = click.option(
+        "--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True,
+        help="How to write the report: for a reader, for programs, for code scanning, as annotations of a job, or for "
+        "the page of a run.",
+    )  # fmt: skip
+    output = click.option(
+        "--output", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the report to a file, and only what it sums up to on the screen.",
+    )  # fmt: skip
+    return form(output(command))
+
+
+def write_report(report: Report, form: str, output: Path | None) -> None:
+    """Writes *report* to the screen, or to *output* and its summary to the screen.
+
+    Raises :class:`~runner_e2e.errors.UsageError` where the file cannot be written.
+    """
+    from runner_e2e import gha
+    from runner_e2e.lint.render import View, render
+    from runner_e2e.lint.render.text import summary
+
+    if output is None:
+        colour = form == "text" and wants_colour(os.environ, terminal=sys.stdout.isatty())
+        click.echo(render(report, form, View(colour=colour, blob=gha.blob_address())), nl=False, color=colour)
+        return
+    text = render(report, form, View(blob=gha.blob_address()))
+    try:
+        output.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {output}",
+            why=error.strerror or str(error),
+            fix="name a file in a folder that you may write to",
+        ) from error
+    click.echo(f"{summary(report)}; the report is in {output}")
+
+
+def wants_colour(environ: Mapping[str, str], *, terminal: bool) -> bool:
+    """Whether to write colours: https://no-color.org first, then ``FORCE_COLOR``, then whether a terminal reads."""
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR"):
+        return True
+    return terminal and environ.get("TERM") != "dumb"

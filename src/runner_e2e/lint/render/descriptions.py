@@ -1,0 +1,73 @@
+"""What can be said of a rule beside its findings: ours from its definition, actionlint's from its kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runner_e2e.lint.rules import RULES
+
+if TYPE_CHECKING:
+    from runner_e2e.lint.finding import Rule
+
+__all__ = ["ACTIONLINT", "Description", "describe"]
+
+ACTIONLINT = "actionlint/"
+"""What the ids of actionlint's rules begin with; the rest is the kind of its message."""
+
+_PAGES = "https://github.com/org/runner-e2e-action/blob/v1/docs"
+_CHECKS = "https://github.com/rhysd/actionlint/blob/main/docs/checks.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """A rule for people: *explanation* is plain text, *page* a web address; *security_severity* from 0 to 10, None
+    for a rule that is not about security.
+    """
+
+    id: str
+    summary: str
+    explanation: str
+    page: str
+    tags: tuple[str, ...]
+    security_severity: float | None = None
+    foreign: bool = False
+
+    @property
+    def markdown(self) -> str:
+        """The explanation with a link to the page."""
+        return f"{self.explanation}\n\n[More about `{self.id}`]({self.page})"
+
+
+def describe(rule: str) -> Description:
+    """The description of a rule by its id."""
+    if rule.startswith(ACTIONLINT):
+        kind = rule.removeprefix(ACTIONLINT)
+        return Description(
+            id=rule,
+            summary=f"{kind}: found by actionlint",
+            explanation=f"actionlint, which runs beside this lint, reports this as `{kind}`.",
+            page=_CHECKS,
+            tags=("actionlint", "correctness"),
+            foreign=True,
+        )
+    known = next((each for each in RULES if each.id == rule), None)
+    return _of(known) if known is not None else _unknown(rule)
+
+
+def _of(rule: Rule) -> Description:
+    about_security = rule.security_severity > 0
+    return Description(
+        id=rule.id,
+        summary=rule.summary,
+        explanation=rule.explanation,
+        page=f"{_PAGES}/rules/{rule.id}.md",
+        tags=(*(("security",) if about_security else ()), rule.profile),
+        security_severity=rule.security_severity if about_security else None,
+    )
+
+
+def _unknown(rule: str) -> Description:
+    """Of what the linter says about its own use, such as a comment that ignores nothing."""
+    words = rule.replace("-", " ")
+    return Description(id=rule, summary=words, explanation=words, page=f"{_PAGES}/lint.md", tags=("maintainability",))
