@@ -1,0 +1,211 @@
+"""The claim: of all runs that carry one nonce, exactly one may pay, and it may pay once.
+
+A claim is a ref, because GitHub creates a ref atomically: ``refs/runner-e2e/claims/NONCE`` points to an annotated
+tag whose message says which attempt of which run holds it. A later attempt needs a claim of its own, and for that an
+authorisation, ``refs/runner-e2e/reruns/NONCE-ATTEMPT``, which a person makes. A run without the claim ends before
+anything is paid.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from runner_e2e.dispatch.github_api import UnknownOutcomeError, segment
+from runner_e2e.dispatch.records import value_of
+from runner_e2e.errors import GitHubError, RefusedError
+
+if TYPE_CHECKING:
+    from runner_e2e.dispatch.github_api import GitHubApi
+    from runner_e2e.dispatch.records import RunRecord
+
+__all__ = [
+    "CLAIMS",
+    "RERUNS",
+    "Claim",
+    "Holder",
+    "authorise",
+    "check_claim",
+    "find_holder",
+    "scheduled_nonce",
+    "take_claim",
+]
+
+CLAIMS: Final = "runner-e2e/claims"
+RERUNS: Final = "runner-e2e/reruns"
+
+_PAUSES: Final = (0.5, 2.0, 5.0, 10.0)
+_CLAIM = re.compile(r"([a-z0-9-]{1,80}):(\d{1,20}):(\d{1,6})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The right of one attempt of one run to pay for what carries *nonce*."""
+
+    nonce: str
+    run: int
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the ref: the nonce, and the attempt where it is not the first."""
+        return self.nonce if self.attempt == 1 else f"{self.nonce}-{self.attempt}"
+
+    def __str__(self) -> str:
+        """As jobs hand it on to one another."""
+        return f"{self.nonce}:{self.run}:{self.attempt}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holder:
+    """Who holds a ref: *claim* is None where its tag is not one of ours."""
+
+    claim: Claim | None
+    sha: str
+
+
+def scheduled_nonce(run: int) -> str:
+    """The nonce of a scheduled run, which nobody sent: made from its id, so that no other run can have it."""
+    return f"schedule-{run}"
+
+
+def take_claim(api: GitHubApi, claim: Claim, *, commit: str) -> None:
+    """Takes *claim*, or finds that it has been taken by this very attempt before.
+
+    *commit* is any commit of the repository; a tag must point to something. Raises
+    :class:`~runner_e2e.errors.RefusedError` where another run or attempt holds it, or this attempt has no
+    authorisation, and :class:`~runner_e2e.errors.GitHubError` where that cannot be found out: then nothing is paid.
+    """
+    if claim.attempt > 1:
+        _check_authorisation(api, claim)
+    holder = _create(api, f"{CLAIMS}/{claim.name}", claim, commit=commit)
+    if holder.claim != claim:
+        raise RefusedError(
+            f"this run may not pay: {_described(holder)} has claimed {claim.nonce}",
+            why="the dispatch arrived twice, or its inputs were used a second time",
+            fix="nothing needs to be done; the other run does the work",
+        )
+
+
+def authorise(api: GitHubApi, run: RunRecord, nonce: str) -> Claim:
+    """Lets the next attempt of *run* pay once more. Returns the claim that it may take.
+
+    Raises what :func:`take_claim` raises where the authorisation cannot be made.
+    """
+    claim = Claim(nonce=nonce, run=run.id, attempt=run.attempt + 1)
+    holder = _create(api, f"{RERUNS}/{claim.name}", claim, commit=run.head_sha)
+    if holder.claim != claim:
+        raise RefusedError(
+            f"attempt {claim.attempt} of {nonce} is authorised for {_described(holder)} already",
+            why="one nonce belongs to one run",
+            fix="look at that run",
+        )
+    return claim
+
+
+def check_claim(text: str, *, run: str, attempt: str) -> Claim:
+    """The claim that the job got through ``needs``, which must be that of this very attempt.
+
+    A partial rerun keeps the outputs of jobs that it skips, so the claim of an earlier attempt comes along.
+    Raises :class:`~runner_e2e.errors.RefusedError`.
+    """
+    found = _CLAIM.fullmatch(text.strip())
+    if found is None:
+        raise RefusedError(
+            "this job has no claim",
+            why="the job with `command: claim` did not run, or did not get it",
+            fix="give `claim: ${{ needs.claim.outputs.claim }}`, and let the job need `claim`",
+        )
+    claim = Claim(nonce=found[1], run=int(found[2]), attempt=int(found[3]))
+    if (str(claim.run), str(claim.attempt)) != (run, attempt):
+        raise RefusedError(
+            f"the claim is that of run {claim.run}, attempt {claim.attempt}, and this is run {run}, attempt {attempt}",
+            why="a partial rerun keeps the claim of the earlier attempt, which has paid",
+            fix=f"authorise a new attempt (`runner-e2e dispatch authorise-rerun {run}`) and run all jobs again",
+        )
+    return claim
+
+
+def find_holder(api: GitHubApi, ref: str) -> Holder | None:
+    """Who holds ``refs/REF``, None where nobody does. Raises :class:`~runner_e2e.errors.GitHubError`."""
+    answer = api.get(f"git/ref/{segment(ref)}", accept={404})
+    if answer.status == 404 or isinstance(answer.data, list) or value_of(answer.data, str, "ref") != f"refs/{ref}":
+        return None
+    sha = value_of(answer.data, str, "object", "sha")
+    if value_of(answer.data, str, "object", "type") != "tag":
+        return Holder(claim=None, sha=sha)
+    message = value_of(api.get(f"git/tags/{segment(sha)}").data, str, "message")
+    return Holder(claim=_of_message(message), sha=sha)
+
+
+def _check_authorisation(api: GitHubApi, claim: Claim) -> None:
+    ref = f"{RERUNS}/{claim.name}"
+    holder = find_holder(api, ref)
+    if holder is None or holder.claim != claim:
+        raise RefusedError(
+            f"attempt {claim.attempt} of this run may not pay",
+            why="running it again is new spending, and nobody has authorised it",
+            fix=f"`runner-e2e dispatch authorise-rerun {claim.run}` before the run is started again",
+        )
+
+
+def _create(api: GitHubApi, ref: str, claim: Claim, *, commit: str) -> Holder:
+    """Creates ``refs/REF`` for *claim* where it does not exist; returns who holds it then.
+
+    To create it twice does no harm: a second one finds the first. So a lost reply is followed by a look and, where
+    nothing is there, another try.
+    """
+    held = find_holder(api, ref)
+    if held is not None:
+        return held
+    tag = _tag(api, claim, commit=commit)
+    refused: GitHubError | None = None
+    for pause in _PAUSES:
+        try:
+            answer = api.send("POST", "git/refs", {"ref": f"refs/{ref}", "sha": tag}, accept={201, 422})
+            refused = (
+                None
+                if answer.status == 201
+                else GitHubError(
+                    f"GitHub does not create refs/{ref}", why="the answer was 422, and nobody holds it", fix="try again"
+                )
+            )
+        except UnknownOutcomeError as error:
+            refused = error
+        # Also after a success: what counts is what everybody reads.
+        held = find_holder(api, ref)
+        if held is not None:
+            return held
+        # A replica may not have it yet.
+        api.limits.wait(pause)
+    raise refused or GitHubError(f"refs/{ref} was created and cannot be read", fix="try again")
+
+
+def _tag(api: GitHubApi, claim: Claim, *, commit: str) -> str:
+    """Makes the annotated tag; one that nothing points to does no harm, so a lost reply is followed by another."""
+    message = json.dumps({"nonce": claim.nonce, "run": claim.run, "attempt": claim.attempt})
+    data = {"tag": f"runner-e2e-{claim.name}", "message": message, "object": commit, "type": "commit"}
+    for pause in _PAUSES[:-1]:
+        try:
+            return value_of(api.send("POST", "git/tags", data).data, str, "sha")
+        except UnknownOutcomeError:
+            api.limits.wait(pause)
+    return value_of(api.send("POST", "git/tags", data).data, str, "sha")
+
+
+def _of_message(message: str) -> Claim | None:
+    try:
+        data = json.loads(message)
+        return Claim(
+            nonce=value_of(data, str, "nonce"), run=value_of(data, int, "run"), attempt=value_of(data, int, "attempt")
+        )
+    except (ValueError, RecursionError, GitHubError):
+        return None
+
+
+def _described(holder: Holder) -> str:
+    if holder.claim is None:
+        return "something else"
+    return f"run {holder.claim.run}, attempt {holder.claim.attempt},"

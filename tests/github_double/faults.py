@@ -1,0 +1,86 @@
+"""Faults to order: what goes wrong with which request. Each that fired is counted, so that none is only believed in."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.github_double.routes import Reply, Request
+
+__all__ = ["FAULTS", "Fault", "Faults"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One kind. *carried_out* tells whether the request takes effect although the client does not learn it."""
+
+    name: str
+    status: int = 0
+    carried_out: bool = False
+    hangs_up: bool = False
+    cut: bool = False
+    duplicates: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+    html: bool = False
+
+    def instead(self) -> Reply:
+        """The answer to a request that is not carried out."""
+        if self.html:
+            return Reply(status=200, raw=b"<html>sign in</html>", headers={"Content-Type": "text/html"})
+        message = "You have exceeded a secondary rate limit" if self.status in {403, 429} else "Server Error"
+        return Reply(status=self.status or 500, data={"message": message}, headers=dict(self.headers))
+
+
+FAULTS: dict[str, Fault] = {
+    fault.name: fault
+    for fault in (
+        Fault("lost-502", status=502),
+        Fault("lost-hang-up", hangs_up=True),
+        Fault("done-502", status=502, carried_out=True),
+        Fault("done-500", status=500, carried_out=True),
+        Fault("done-hang-up", hangs_up=True, carried_out=True),
+        Fault("done-cut", cut=True, carried_out=True),
+        Fault("duplicate", duplicates=True, carried_out=True),
+        Fault("limit-403", status=403, headers={"Retry-After": "3"}),
+        Fault("limit-429", status=429, headers={"Retry-After": "2"}),
+        Fault("limit-429-bare", status=429),
+        Fault("html", html=True),
+    )
+}
+
+
+class Faults:
+    """Orders: ``order("done-502", "POST", "dispatches")`` breaks the next such request, ``at_random`` some of all."""
+
+    def __init__(self) -> None:
+        self.fired: Counter[str] = Counter()
+        self._orders: list[tuple[Fault, str, re.Pattern[str], int]] = []
+        self._random: random.Random | None = None
+        self._rate = 0.0
+        self._names: tuple[str, ...] = ()
+
+    def order(self, name: str, verb: str, path: str, *, skip: int = 0) -> None:
+        """Breaks one request whose path has *path* (a regular expression), after *skip* others like it."""
+        self._orders.append((FAULTS[name], verb, re.compile(path), skip))
+
+    def at_random(self, seed: int, rate: float, names: tuple[str, ...] = tuple(FAULTS)) -> None:
+        """Breaks a share of all requests from now on."""
+        self._random, self._rate, self._names = random.Random(seed), rate, names
+
+    def next(self, request: Request) -> Fault | None:
+        """What goes wrong with *request*."""
+        for number, (fault, verb, path, skip) in enumerate(self._orders):
+            if verb == request.verb and path.search(request.path):
+                if skip:
+                    self._orders[number] = (fault, verb, path, skip - 1)
+                    continue
+                del self._orders[number]
+                self.fired[fault.name] += 1
+                return fault
+        if self._random is not None and self._random.random() < self._rate:
+            fault = FAULTS[self._random.choice(self._names)]
+            self.fired[fault.name] += 1
+            return fault
+        return None

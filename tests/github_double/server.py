@@ -1,0 +1,183 @@
+"""The double on loopback: HTTP around the state, with faults where they were ordered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tests.github_double import shapes
+from tests.github_double.faults import Fault, Faults
+from tests.github_double.routes import Reply, Request, answer
+from tests.github_double.state import ApiError, State, User
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Entry", "Server"]
+
+_NOBODY = User(id=0, login="nobody", permission="none")
+
+
+@dataclass
+class Entry:
+    """One request as it was answered."""
+
+    verb: str
+    path: str
+    status: int
+    fault: str = ""
+    query: dict[str, str] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+class Server:
+    """A running double. Use it as a context manager; ``url`` is the API's root.
+
+    *validating* compares every success with GitHub's models (loading them takes two seconds).
+    """
+
+    def __init__(
+        self, state: State | None = None, *, faults: Faults | None = None, validating: bool = True, port: int = 0
+    ) -> None:
+        self.state = state or State()
+        self.faults = faults or Faults()
+        self.validating = validating
+        self.log: list[Entry] = []
+        self.defects: list[str] = []
+        self.after: Callable[[Entry], None] = lambda _: None
+        """Called after each request that was carried out: where a test lets runs go on."""
+        self.lock = threading.RLock()
+        owner = self
+
+        class Handler(_Handler):
+            double = owner
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    def __enter__(self) -> Self:
+        """Starts to serve."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stops; a defect of the double itself is an error of the test."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        assert not self.defects, "\n".join(self.defects)
+
+    def requests(self, verb: str = "", part: str = "") -> list[Entry]:
+        """The requests so far with that verb and that part in their path."""
+        return [each for each in self.log if (not verb or each.verb == verb) and part in each.path]
+
+    def handle(self, request: Request, token: str) -> Reply:
+        """Carries out one request under the lock."""
+        with self.lock:
+            try:
+                needs_token = not request.path.startswith("/storage/")
+                request.user = self.state.user(token) if needs_token else _NOBODY
+                reply = answer(self.state, request)
+                if self.validating and reply.model:
+                    self._validate(request, reply)
+            except ApiError as error:
+                reply = Reply(status=error.status, data=error.body)
+            return reply
+
+    def _validate(self, request: Request, reply: Reply) -> None:
+        items = [reply.data] if reply.listed is None else reply.data[reply.listed] if reply.listed else reply.data
+        for item in items:
+            try:
+                shapes.validate(reply.model, item)
+            except ValueError as error:
+                self.defects.append(f"{request.verb} {request.path}: not a {reply.model}: {error}")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    double: Server
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the log of the double is a list."""
+
+    def _serve(self) -> None:
+        parts = urlsplit(self.path)
+        length = int(self.headers.get("Content-Length") or 0)
+        raw = self.rfile.read(length)
+        try:
+            body = json.loads(raw) if raw.strip() else {}
+        except ValueError:
+            return self._send(Reply(status=400, data={"message": "Problems parsing JSON"}))
+        path = unquote(parts.path)
+        request = Request(
+            verb=self.command,
+            path=path.removeprefix("/api/v3") or "/",
+            query=dict(parse_qsl(parts.query, keep_blank_values=True)),
+            body=body if isinstance(body, dict) else {},
+            user=_NOBODY,
+            base=self.double.url,
+            headers={name.lower(): value for name, value in self.headers.items()},
+        )
+        token = self.headers.get("Authorization", "").partition(" ")[2]
+        fault = self.double.faults.next(request)
+        entry = Entry(self.command, request.path, 0, fault.name if fault else "", request.query, request.body)
+        self.double.log.append(entry)
+        reply = fault.instead() if fault is not None and not fault.carried_out else None
+        if reply is None:
+            reply = self.double.handle(request, token)
+            if fault is not None and fault.duplicates and reply.status < 300:
+                self.double.handle(request, token)
+        entry.status = reply.status
+        self.double.after(entry)
+        if fault is None:
+            return self._send(self._conditional(reply))
+        return self._send_broken(fault, reply)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - the names are those of the base class
+
+    def _conditional(self, reply: Reply) -> Reply:
+        """304 where the client has this answer already."""
+        if self.command != "GET" or reply.status != 200 or reply.raw is not None:
+            return reply
+        etag = f'"{hashlib.sha256(json.dumps(reply.data, sort_keys=True).encode()).hexdigest()[:32]}"'
+        if self.headers.get("If-None-Match") == etag:
+            return Reply(status=304, headers={"ETag": etag})
+        reply.headers["ETag"] = etag
+        return reply
+
+    def _send(self, reply: Reply) -> None:
+        content = reply.raw if reply.raw is not None else b"" if reply.data is None else json.dumps(reply.data).encode()
+        self._head(reply, len(content))
+        self.wfile.write(content)
+
+    def _send_broken(self, fault: Fault, reply: Reply) -> None:
+        """What the client gets of *reply* under *fault*."""
+        if fault.hangs_up:
+            self.close_connection = True
+            return
+        if fault.cut:
+            content = json.dumps(reply.data).encode()
+            self._head(reply, len(content))
+            self.wfile.write(content[: len(content) // 2])
+            self.close_connection = True
+            return
+        if fault.carried_out and fault.status:
+            reply = Reply(status=fault.status, data={"message": "Server Error"})
+        self._send(reply)
+
+    def _head(self, reply: Reply, length: int) -> None:
+        self.send_response(reply.status)
+        headers = {"Content-Type": "application/json; charset=utf-8", "Date": self.date_time_string(), **reply.headers}
+        for name, value in headers.items():
+            if name != "Date":
+                self.send_header(name, value)
+        if reply.status not in {204, 304}:
+            self.send_header("Content-Length", str(length))
+        self.end_headers()
