@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from runner_e2e.lint.contexts import process_environment
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.texts import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from runner_e2e.lint.masks import Masks
     from runner_e2e.lint.repository import Document, Repository
     from runner_e2e.lint.settings import Names
     from runner_e2e.lint.shell.results import Files, Print, ShellResult, TracePoint
     from runner_e2e.lint.values import Script, Value
 
-__all__ = ["MAX_DEPTH", "OutOfTimeError", "Run"]
+T = TypeVar("T")
+
+__all__ = ["HEADER", "MAX_DEPTH", "OutOfTimeError", "Run"]
+
+PRINTED = {
+    "log": "printed to the log",
+    "annotation": "shown in an annotation",
+    "xtrace": "shown in the trace of `set -x`",
+    "summary": "written to the step summary",
+}
+"""What happens to a value at a print, by its target."""
+
+HEADER = "the header of the step's log"
+"""Subject of a sighting in the header of a log."""
+
+# Rules that say of a value in `with:` or `env:` more than that the header shows it.
+_SPEAKS_OF_LOG = frozenset(
+    {Surface.ARGV, Surface.SCRIPT, Surface.NAME, Surface.THIRD_PARTY, Surface.LOG, Surface.OUTPUT}
+)
 
 MAX_DEPTH = 10
 """Actions and workflows that call one another deeper than this are not followed: GitHub allows ten."""
@@ -40,6 +59,7 @@ class Run:
         self.known_calls: dict[object, object] = {}
         """What a callee did, by what it was given: each is analysed once for the same."""
         self._readers: dict[str, Reader] = {}
+        self._made: dict[str, object] = {}
 
     @property
     def names(self) -> Names:
@@ -52,6 +72,12 @@ class Run:
         if found is None:
             found = self._readers[document.path] = Reader(document, self.report)
         return found
+
+    def once(self, key: str, make: Callable[[], T]) -> T:
+        """What *make* gives, made once in this analysis: rules share what they look at."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("T", self._made[key])
 
     def report(self, sighting: Sighting) -> None:
         """Takes what was seen."""
@@ -75,8 +101,8 @@ class Run:
             or any(name in script.text for name in self.names.environment)
         )
 
-    def take(self, result: ShellResult) -> None:
-        """Takes what the analysis of a script saw."""
+    def take(self, result: ShellResult, masks: Masks) -> None:
+        """Takes what the analysis of a script saw; *masks* are those of its job before it ran."""
         for leak in result.leaks:
             self.report(
                 Sighting(
@@ -90,8 +116,11 @@ class Run:
                     advice=leak.advice,
                 )
             )
+        later = masks.with_texts(result.masks)
         for printed in result.prints:
-            self.report(_of_print(printed))
+            # A summary is read, and what is registered hidden in it, when the step has ended.
+            known = later if printed.target == "summary" else masks | printed.masks
+            self._take_print(printed, known)
         for gap in result.unanalysable:
             self.report(
                 Sighting(
@@ -101,13 +130,40 @@ class Run:
         if self.trace is not None:
             self.trace += result.trace
 
+    def _take_print(self, printed: Print, masks: Masks) -> None:
+        taints = masks.uncovered(printed.text)
+        if not taints:
+            return
+        start, end = printed.start, printed.end
+        note = PRINTED[printed.target]
+        ended = frozenset(taint.after(printed.origin, start, end, note) for taint in taints)
+        self.report(
+            Sighting(
+                surface=Surface.SUMMARY if printed.target == "summary" else Surface.LOG,
+                origin=printed.origin,
+                start=start,
+                end=end,
+                taints=ended,
+                subject=printed.target,
+                detail=printed.origin.text[start:end],
+            )
+        )
 
-def _of_print(printed: Print) -> Sighting:
-    return Sighting(
-        surface=Surface.SUMMARY if printed.target == "summary" else Surface.LOG,
-        origin=printed.origin,
-        start=printed.start,
-        end=printed.end,
-        taints=printed.taints,
-        subject=printed.target,
-    )
+    def distinct(self) -> list[Sighting]:
+        """What was seen, without headers of logs that show what another sighting at the same place tells as well."""
+        places: dict[int, list[Sighting]] = {}
+        for one in self.sightings:
+            if one.subject != HEADER:
+                places.setdefault(id(one.origin), []).append(one)
+
+        def told(header: Sighting) -> bool:
+            labels = {taint.label for taint in header.taints}
+            return any(
+                one.surface in _SPEAKS_OF_LOG
+                and one.start <= header.start
+                and header.end <= one.end
+                and labels <= {taint.label for taint in one.taints}
+                for one in places.get(id(header.origin), ())
+            )
+
+        return [one for one in self.sightings if one.subject != HEADER or not told(one)]
