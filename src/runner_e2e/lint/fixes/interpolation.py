@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression import Access, Call, Constant, Context, ExpressionError, parse, walk
@@ -14,11 +15,11 @@ from runner_e2e.lint.shell.ir import Inserted, Simple
 
 if TYPE_CHECKING:
     from runner_e2e.lint.expression import Embedded, Expression
-    from runner_e2e.lint.finding import Finding
+    from runner_e2e.lint.finding import Edit, Finding
     from runner_e2e.lint.fixes.scripts import StepScript
     from runner_e2e.lint.repository import Document, Repository
 
-__all__ = ["repair"]
+__all__ = ["Replacement", "as_variable", "repair"]
 
 # What a shell reads as more than the characters themselves, by what stands around them.
 _SPECIAL = {
@@ -62,7 +63,35 @@ def _in_comment(script: StepScript, program: Program, hole: Embedded) -> Fix | N
     return Fix(title=title, safe=True, edits=(edit,)) if edit is not None else None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replacement:
+    """*text* for ``[start, end)`` of the script, which makes an expression a variable; *edit* adds it to ``env``."""
+
+    name: str
+    start: int
+    end: int
+    text: str
+    safe: bool
+    edit: Edit | None
+
+
 def _with_variable(script: StepScript, program: Program, number: int, expression: Expression) -> Fix | None:
+    found = as_variable(script, program, number, expression)
+    if found is None:
+        return None
+    edit = replace_part(script.document, script.scalar, found.start, found.end, found.text)
+    if edit is None:
+        return None
+    hole = script.holes[number]
+    return Fix(
+        title=f"read `{script.text[hole.start : hole.end]}` from the environment variable `{found.name}`",
+        safe=found.safe,
+        edits=(edit,) if found.edit is None else (edit, found.edit),
+    )
+
+
+def as_variable(script: StepScript, program: Program, number: int, expression: Expression) -> Replacement | None:
+    """The variable in place of hole *number*, None where a shell would not read the same words."""
     hole = script.holes[number]
     whole = script.text[hole.start : hole.end]
     chosen = _variable(script, expression, whole)
@@ -73,17 +102,11 @@ def _with_variable(script: StepScript, program: Program, number: int, expression
     if written is None:
         return None
     start, end, text, quoting = written
-    edits = [replace_part(script.document, script.scalar, start, end, text)]
-    if not in_env:
-        edits.append(put(script.document, script.step.node, ("env", name), whole, after="run"))
-    made = tuple(edit for edit in edits if edit is not None)
-    if len(made) < len(edits):
+    edit = None if in_env else put(script.document, script.step.node, ("env", name), whole, after="run")
+    if edit is None and not in_env:
         return None
-    return Fix(
-        title=f"read `{whole}` from the environment variable `{name}`",
-        safe=_keeps(expression, quoting) and not (quoting == "unquoted" and "IFS" in program.text),
-        edits=made,
-    )
+    safe = _keeps(expression, quoting) and not (quoting == "unquoted" and "IFS" in program.text)
+    return Replacement(name=name, start=start, end=end, text=text, safe=safe, edit=edit)
 
 
 def _variable(script: StepScript, expression: Expression, whole: str) -> tuple[str, bool] | None:

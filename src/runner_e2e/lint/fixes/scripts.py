@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from runner_e2e.lint.expression import Embedded, ExpressionError, embedded
 from runner_e2e.lint.fixes.yaml_edits import Located, node_at
-from runner_e2e.lint.shell.ir import Inserted, Literal, Parameter, Simple, Word
+from runner_e2e.lint.shell import ir
+from runner_e2e.lint.shell.ir import Inserted, Parameter, Simple, Word
 from runner_e2e.lint.shell.parser import parse
 from runner_e2e.lint.source import Source
 from runner_e2e.lint.step_shell import StepShell, step_shell
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
     from runner_e2e.lint.workflow import Step
     from runner_e2e.yaml_positions import Scalar
 
-__all__ = ["Form", "Program", "StepScript", "form_of", "script_at"]
+__all__ = ["Form", "Program", "StepScript", "form_of", "script_at", "statements"]
+
+_SYSTEMS: Final[tuple[tuple[str, Literal["linux", "macos", "windows"]], ...]] = (
+    ("ubuntu", "linux"),
+    ("linux", "linux"),
+    ("macos", "macos"),
+    ("windows", "windows"),
+)
 
 Form = object
 """What a program does, without its places: equal forms are the same commands with the same words."""
@@ -53,6 +61,13 @@ class StepScript:
     def index(self) -> int:
         """The place in the text that the finding is about."""
         return self.located.index
+
+    @property
+    def system(self) -> Literal["linux", "macos", "windows"] | None:
+        """What the job runs on, None where its labels do not tell."""
+        labels = " ".join(self.located.job.runner_labels).lower() if self.located.job is not None else ""
+        found = {system for word, system in _SYSTEMS if word in labels}
+        return found.pop() if len(found) == 1 and "${{" not in labels else None
 
     def program(self) -> Program | None:
         """The commands of a POSIX shell, None where they cannot be told or it is another language."""
@@ -92,16 +107,26 @@ class Program:
         moved = tuple((first, last) if last <= start else (first + shift, last + shift) for first, last in kept)
         return Program.of(self.text[:start] + text + self.text[end:], moved, bash=self.bash)
 
+    def is_program_with(self, pieces: list[tuple[int, int, str]]) -> bool:
+        """Whether a shell understands the text with *pieces* in place of ``[start, end)``, which do not overlap."""
+        program: Program | None = self
+        for start, end, text in sorted(pieces, reverse=True):
+            program = program.changed(start, end, text) if program is not None else None
+        return program is not None
+
     def simple_commands(self) -> Iterator[Simple]:
         """Every simple command, wherever it stands."""
-        yield from (node for node in _walk(self.commands) if isinstance(node, Simple))
+        yield from (node for node in statements(self.commands) if isinstance(node, Simple))
 
     def hole_at(self, start: int) -> Inserted | None:
         """The part of a word that the hole at *start* is, None where the shell sees none (a comment, an escape)."""
-        return next((node for node in _walk(self.commands) if isinstance(node, Inserted) and node.start == start), None)
+        return next(
+            (node for node in statements(self.commands) if isinstance(node, Inserted) and node.start == start), None
+        )
 
 
-def _walk(node: object) -> Iterator[object]:
+def statements(node: object) -> Iterator[object]:
+    """*node* and everything in it that is a part of a program, in order."""
     stack = [node]
     while stack:
         current = stack.pop()
@@ -138,7 +163,7 @@ def _parts(parts: tuple[Part, ...], renamed: dict[int, int], variable: str) -> t
     found: list[tuple[object, ...]] = []
     quoted = any(getattr(part, "quoted", False) and not _is_empty(part) for part in parts)
     for part in parts:
-        if isinstance(part, Literal):
+        if isinstance(part, ir.Literal):
             if not part.text and quoted:
                 continue
             if found and found[-1][0] == "text" and found[-1][2] == part.quoted:
@@ -166,7 +191,7 @@ def _inserted(part: Inserted, renamed: dict[int, int], variable: str) -> tuple[o
 
 
 def _is_empty(part: Part) -> bool:
-    return isinstance(part, Literal) and not part.text
+    return isinstance(part, ir.Literal) and not part.text
 
 
 def script_at(finding: Finding, document: Document) -> StepScript | None:

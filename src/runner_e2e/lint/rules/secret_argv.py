@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.advice import advise
 from runner_e2e.lint.finding import Finding, Rule, flow_of, named
+from runner_e2e.lint.fixes.arguments import repair
 from runner_e2e.lint.sighting import Surface
 
 if TYPE_CHECKING:
@@ -45,4 +46,5 @@ RULE = Rule(
     summary="no secret in the arguments of a program",
     explanation=EXPLANATION,
     check=check,
+    repair=repair,
 )
