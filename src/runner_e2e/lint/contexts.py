@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ __all__ = [
     "STRATEGY",
     "WORKSPACE",
     "Contexts",
+    "MatrixKeys",
     "confidential",
     "github_context",
     "inputs_context",
@@ -215,12 +217,32 @@ def runner_context(labels: tuple[str, ...]) -> Data:
     return Dictionary.of({"temp": Known(RUNNER_TEMP), "os": system}, others=_TEXT)
 
 
-def matrix_context(matrix: Data, names: Names) -> Data:
+@dataclass(frozen=True, kw_only=True)
+class MatrixKeys:
+    """Keys of a matrix whose values are confidential (lower case): *always*, or *unless* they are constants.
+
+    *used* are those of them that the workflow reads: a matrix that is made at run time has them.
+    """
+
+    always: frozenset[str] = frozenset()
+    unless: frozenset[str] = frozenset()
+    used: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(text: str, names: Names) -> MatrixKeys:
+        """Those for the workflow with the source *text*."""
+        always, unless = frozenset(name.lower() for name in names.matrix), names.inputs_of(text)
+        lower = text.lower()
+        used = (name for name in always | unless if f"matrix.{name}" in lower or f"matrix['{name}']" in lower)
+        return MatrixKeys(always=always, unless=unless, used=frozenset(used))
+
+
+def matrix_context(matrix: Data, keys: MatrixKeys) -> Data:
     """``matrix``, from the evaluated ``strategy.matrix``: for each key what any of its jobs has."""
     if isinstance(matrix, Choice):
-        return Choice.of(matrix_context(option, names) for option in matrix.options)
+        return Choice.of(matrix_context(option, keys) for option in matrix.options)
     if isinstance(matrix, Textual | Anything):
-        return Anything(taints_of(matrix))
+        return _open_matrix({}, Anything(taints_of(matrix)), keys)
     if not isinstance(matrix, Dictionary):
         return NULL
     found: dict[str, list[Data]] = {}
@@ -236,12 +258,26 @@ def matrix_context(matrix: Data, names: Names) -> Data:
                     found.setdefault(name, [] if name in base else [NULL]).append(data)
             elif isinstance(option, Anything | Textual):
                 open_ended = Anything(taints_of(option))
-    keys = {name.lower() for name in names.matrix}
-    values = {
-        name: Textual(confidential(f"matrix.{name}")) if name.lower() in keys else Choice.of(options)
-        for name, options in found.items()
-    }
-    return Dictionary.of(values, others=open_ended)
+    values = {name: _matrix_value(name, Choice.of(options), keys) for name, options in found.items()}
+    if isinstance(open_ended, Anything):
+        return _open_matrix(values, open_ended, keys)
+    return Dictionary.of(values)
+
+
+def _matrix_value(name: str, data: Data, keys: MatrixKeys) -> Data:
+    if any(taint.label.kind == "confidential" for taint in taints_of(data)):
+        return data  # it is known where it comes from
+    unknown = any(not isinstance(option, Known) for option in (data.options if isinstance(data, Choice) else (data,)))
+    named = name.lower() in keys.always or (unknown and name.lower() in keys.unless)
+    return Textual(confidential(f"matrix.{name}")) if named else data
+
+
+def _open_matrix(values: Mapping[str, Data], others: Anything, keys: MatrixKeys) -> Data:
+    """A matrix that may have any other key too: those that are confidential by name among them."""
+    known = {name.lower() for name in values}
+    tainted = any(taint.label.kind == "confidential" for taint in others.taints)
+    added = {} if tainted else {name: Textual(confidential(f"matrix.{name}")) for name in sorted(keys.used - known)}
+    return Dictionary.of({**values, **added}, others=others)
 
 
 def _items(data: Data) -> tuple[Data, ...]:

@@ -12,6 +12,7 @@ from runner_e2e.lint.contexts import (
     EVENT_PATH,
     OUTCOMES,
     STRATEGY,
+    MatrixKeys,
     github_context,
     inputs_context,
     matrix_context,
@@ -29,10 +30,21 @@ from runner_e2e.lint.expression_data import (
     taints_of,
     to_json,
 )
+from runner_e2e.lint.job_surfaces import (
+    matrix_keys,
+    report_declared_inputs,
+    report_environment_url,
+    report_job,
+    report_output,
+    report_passed_inputs,
+    report_workflow,
+)
+from runner_e2e.lint.masks import Masks
 from runner_e2e.lint.run import MAX_DEPTH
 from runner_e2e.lint.shell.results import Files
 from runner_e2e.lint.steps import JobState, Scope, StepRunner, environment_data, read_environment
-from runner_e2e.lint.values import UNKNOWN, Confidence, Taint, Value, merged
+from runner_e2e.lint.texts import passed
+from runner_e2e.lint.values import UNKNOWN
 from runner_e2e.lint.workflow import Action, Block, Workflow, entries, list_of
 from runner_e2e.yaml_positions import Scalar
 
@@ -62,13 +74,24 @@ def run_workflow(run: Run, document: Document) -> None:
         "vars": Dictionary.of({}, others=_TEXT),
     }
     if _has_source(run, document, names):
-        _WorkflowRunner(run, document, workflow, contexts).run_jobs()
+        _run_alone(run, document, workflow, contexts, names)
     reader = run.reader(document)
     for job in workflow.jobs:
         reader.check_condition(job.condition)
         for step in job.steps:
             reader.check_condition(step.condition)
     reader.check_syntax(document.root)
+
+
+def _run_alone(
+    run: Run, document: Document, workflow: Workflow, contexts: Mapping[str, Data], names: frozenset[str]
+) -> None:
+    runner = _WorkflowRunner(run, document, workflow, contexts)
+    report_workflow(run, runner.reader, workflow, contexts, called=False)
+    report_declared_inputs(run, runner.reader, workflow, names)
+    runner.run_jobs()
+    if workflow.call_outputs is not None:
+        runner.outputs()
 
 
 # Without one of these words no label can arise in a file, and nothing has to be followed.
@@ -99,8 +122,9 @@ def run_action(run: Run, document: Document) -> None:
         "strategy": STRATEGY,
     }
     reader = run.reader(document)
-    scope = Scope(reader=reader, contexts=contexts)
-    state = JobState(environment={}, files=_event_file(contexts["github"]))
+    scope = Scope(reader=reader, contexts=contexts, inherited={"GITHUB_ACTION_PATH": UNKNOWN})
+    masks = Masks(any_caller=True)
+    state = JobState(environment={}, files=_event_file(contexts["github"]), masks=masks)
     StepRunner(run, state, scope, use_action).run_all(action.steps)
     for step in action.steps:
         reader.check_condition(step.condition)
@@ -133,8 +157,10 @@ class _WorkflowRunner:
         contexts = {**self.contexts, "jobs": Dictionary.of(self.results)}
         found: dict[str, Data] = {}
         for key, item in entries(self.workflow.call_outputs):
-            note = f"into the output `{key.value}` of the workflow"
-            found[key.value] = of_value(self.reader.value(Block(item).get("value"), contexts, note))
+            subject = f"the output `{key.value}` of the workflow"
+            node = Block(item).get("value")
+            report_output(self.run, self.reader, node, contexts, subject=subject)
+            found[key.value] = of_value(self.reader.value(node, contexts, f"into {subject}"))
         return found
 
     def _job(self, job: Job) -> Data:
@@ -143,12 +169,27 @@ class _WorkflowRunner:
         runs = self.reader.condition(job.condition, contexts)
         if runs is False:
             return Dictionary.of({"outputs": Dictionary.of({}), "result": OUTCOMES})
-        matrix = self.reader.data(job.matrix, contexts, "into the matrix")
-        contexts["matrix"] = matrix_context(matrix, self.run.names)
+        contexts["matrix"] = self._matrix(job, contexts)
+        report_job(self.run, self.reader, job, contexts)
         outputs = self._call(job, job.uses, contexts) if job.uses is not None else self._steps(job, contexts)
         if runs is None:
             outputs = {name: Choice.of((data, NULL)) for name, data in outputs.items()}
         return Dictionary.of({"outputs": Dictionary.of(outputs), "result": OUTCOMES})
+
+    def _matrix(self, job: Job, contexts: Mapping[str, Data]) -> Data:
+        """``matrix`` of the jobs; a value that is confidential by the name of its key begins its way at the key."""
+        keys = MatrixKeys.of(self.reader.document.text, self.run.names)
+        found = matrix_context(self.reader.data(job.matrix, contexts, "into the matrix"), keys)
+        if not isinstance(found, Dictionary) or job.matrix is None:
+            return found
+        written = {key.value.lower(): key for key, _, _ in matrix_keys(job.matrix)}
+        entries_of: dict[str, tuple[str, Data]] = {}
+        for lower, (name, data) in found.entries.items():
+            place = written.get(lower, job.matrix)
+            if isinstance(place, Scalar) and any(taint.trail is None for taint in taints_of(data)):
+                data = passed(data, self.reader.origin(place), 0, len(place.value), f"into `matrix.{name}`")  # noqa: PLW2901
+            entries_of[lower] = (name, data)
+        return Dictionary(entries_of, found.others)
 
     def _steps(self, job: Job, contexts: dict[str, Data]) -> dict[str, Data]:
         self._containers(job, contexts)
@@ -166,9 +207,12 @@ class _WorkflowRunner:
         StepRunner(self.run, state, scope, use_action).run_all(job.steps)
         results = {**contexts, "steps": Dictionary.of(scope.outputs), "env": environment_data(state.environment)}
         found: dict[str, Data] = {}
+        report_environment_url(self.run, self.reader, job, results, state.masks)
         for key, item in entries(job.get("outputs")):
-            value = self.reader.value(item, results, f"into the output `{key.value}` of the job")
-            found[key.value] = of_value(_without_secrets(value))
+            subject = f"the output `{key.value}` of the job"
+            report_output(self.run, self.reader, item, results, subject=subject, masks=state.masks)
+            value = self.reader.value(item, results, f"into {subject}")
+            found[key.value] = of_value(state.masks.passing(value))
         return found
 
     def _containers(self, job: Job, contexts: Mapping[str, Data]) -> None:
@@ -185,6 +229,7 @@ class _WorkflowRunner:
             key.value: self.reader.data(item, contexts, f"into the input `{key.value}` of `{uses.value}`")
             for key, item in entries(job.get("with"))
         }
+        report_passed_inputs(self.run, self.reader, job, uses, contexts)
         document = self._callee(uses.value)
         if document is None:
             return {}
@@ -196,6 +241,7 @@ class _WorkflowRunner:
         self.run.callees.append(path)
         try:
             runner = _WorkflowRunner(self.run, document, callee, inner)
+            report_workflow(self.run, runner.reader, callee, inner, called=True)
             runner.run_jobs()
             return runner.outputs()
         finally:
@@ -230,17 +276,6 @@ def _call_inputs(reader: Reader, callee: Workflow, given: Mapping[str, Data]) ->
         data = by_name.get(declared.name.lower())
         found[declared.name] = reader.data(declared.get("default"), {}, "") if data is None else data
     return Dictionary.of(found)
-
-
-def _without_secrets(value: Value) -> Value:
-    """The runner drops a job output that holds a secret: only a changed one passes."""
-
-    def weaker(taint: Taint) -> Taint:
-        return Taint(taint.label, Confidence.LOW, taint.trail) if taint.label.kind == "secret" else taint
-
-    if not any(taint.label.kind == "secret" for taint in value.taints):
-        return value
-    return Value.of(merged(weaker(taint) for taint in value.taints))
 
 
 def _docker_arguments(container: Node | None) -> Iterator[Node]:

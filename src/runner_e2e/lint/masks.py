@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.values import EMPTY, Confidence, Hole, Taint, merged
+from runner_e2e.lint.contexts import is_cell_id
+from runner_e2e.lint.values import EMPTY, Confidence, Hole, Taint, Value, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from runner_e2e.lint.values import Label, Text, Value
+    from runner_e2e.lint.values import Label, Text
 
 __all__ = ["NO_MASKS", "Masks", "case_part"]
 
 _DISTINCTIVE = 8
-_SHORT = 4
 _MAX_MASKS = 64
 
 
@@ -44,9 +44,16 @@ class Masks:
             return self
         return Masks(sure=frozenset(sure), possible=frozenset(possible - sure), any_caller=self.any_caller)
 
+    def perhaps(self, values: Iterable[Value]) -> Masks:
+        """These masks, and those of *values* on some way."""
+        texts = frozenset(text for value in values for text in value.texts if text) - self.sure - self.possible
+        if not texts or len(texts) + len(self.possible) > _MAX_MASKS:
+            return self
+        return Masks(sure=self.sure, possible=self.possible | texts, any_caller=self.any_caller)
+
     def __or__(self, other: Masks) -> Masks:
         """Both were registered, one after the other."""
-        if other == NO_MASKS or self == other:
+        if other in (NO_MASKS, self):
             return self
         sure = self.sure | other.sure
         return Masks(
@@ -75,6 +82,20 @@ class Masks:
             return frozenset()
         found = [taint for text in value.texts for taint in self._uncovered_text(text)]
         return merged(found)
+
+    def passing(self, value: Value) -> Value:
+        """What of *value* the runner hands on as an output of the job: it drops text that it would have to mask."""
+        if not value.taints:
+            return value
+        kept: list[Text] = []
+        for text in value.texts:
+            uncovered = {taint.label: taint for taint in self._uncovered_text(text)}
+            labels = {taint.label for piece in text if isinstance(piece, Hole) for taint in piece.taints}
+            if labels <= uncovered.keys():
+                kept.append(tuple(_with_taints(piece, uncovered) for piece in text))
+            else:
+                kept.append(())
+        return Value.any_of(kept)
 
     def _uncovered_text(self, text: Text) -> Iterable[Taint]:
         sure = _covered(text, self.sure)
@@ -106,12 +127,18 @@ class Masks:
 NO_MASKS = Masks()
 
 
+def _with_taints(piece: str | Hole, known: Mapping[Label, Taint]) -> str | Hole:
+    if isinstance(piece, str) or not piece.taints:
+        return piece
+    return piece.with_taints(frozenset(known.get(taint.label, taint) for taint in piece.taints))
+
+
 def case_part(value: Value) -> Value:
     """The last part of a whole cell id, as the source gives it; empty for any other text."""
     text = value.texts[0]
     if len(value.texts) != 1 or len(text) < 7 or not isinstance(text[-1], Hole) or text[-2] != ".":
         return EMPTY
-    return type(value)((text[-1:],))
+    return Value((text[-1:],))
 
 
 def _covered(text: Text, masks: frozenset[Text]) -> frozenset[int]:
@@ -152,10 +179,10 @@ def _of_whole_value(text: Text, hole: str | Hole) -> Iterable[int]:
 def _is_whole(text: Text, index: int) -> bool:
     piece = text[index]
     assert isinstance(piece, Hole)
-    public = [
-        one.symbol for one in text[:index] if isinstance(one, Hole) and one.symbol.startswith(f"{piece.symbol}: ")
-    ]
-    return len(public) == 3 or not piece.symbol.endswith(("id", "ID"))
+    if not is_cell_id(piece.symbol):
+        return True
+    public = [one for one in text[:index] if isinstance(one, Hole) and one.symbol.startswith(f"{piece.symbol}: ")]
+    return len(public) == 3
 
 
 def _stands_at(text: Text, start: int, mask: Text) -> bool:
@@ -166,9 +193,7 @@ def _stands_at(text: Text, start: int, mask: Text) -> bool:
         if isinstance(wanted, Hole):
             if not isinstance(piece, Hole) or piece.symbol != wanted.symbol or not wanted.symbol:
                 return False
-        elif not isinstance(piece, str):
-            return False
-        elif not (
+        elif not isinstance(piece, str) or not (
             (0 < offset < last and piece == wanted)
             or (offset == 0 < last and piece.endswith(wanted))
             or (offset == last > 0 and piece.startswith(wanted))

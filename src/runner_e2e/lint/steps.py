@@ -8,11 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.contexts import OUTCOMES, WORKSPACE, Contexts, confidential
+from runner_e2e.lint.exposed_files import checks_out_others, report_exposed
 from runner_e2e.lint.expression_data import NULL, Choice, Data, Dictionary, Textual, as_value, of_value
 from runner_e2e.lint.languages import ANALYSERS, language_of
+from runner_e2e.lint.masks import NO_MASKS, Masks
+from runner_e2e.lint.own_action import masks_of_setup, own_command
 from runner_e2e.lint.shell import ShellOptions, analyse
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.step_shell import StepShell, step_shell
+from runner_e2e.lint.step_surfaces import report_arguments, report_masked_text, report_name, report_variables
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value, normal
 from runner_e2e.lint.workflow import entries
 from runner_e2e.yaml_positions import Scalar
@@ -56,6 +60,12 @@ class JobState:
     """Text that was written to ``$GITHUB_ENV`` under names that are not known."""
     in_container: bool = False
     windows: bool = False
+    masks: Masks = NO_MASKS
+    """What steps have registered to be hidden in the log."""
+    from_file: tuple[str, ...] = ()
+    """Names of confidential variables that ``$GITHUB_ENV`` set."""
+    holds_others: bool = False
+    """Whether the workspace may hold code that is not of this commit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +81,11 @@ class Scope:
     """Variables of the step that uses the action."""
     outputs: dict[str, Data] = field(default_factory=dict)
     """Step id (lower case) -> what ``steps`` says of it."""
+
+    @property
+    def named(self) -> bool:
+        """Whether the page of the run shows the names of these steps: it does not for those of an action."""
+        return not self.inherited
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +115,15 @@ def read_environment(run: Run, reader: Reader, node: Node | None, contexts: Mapp
         data = reader.data(node, contexts, "into the environment")
         if isinstance(data, Dictionary):
             found = {name: as_value(item) for name, item in data.entries.values()}
+            for name in found.keys() & run.names.environment:
+                found[name] = _named(name, found[name])
     for key, item in entries(node):
-        found[key.value] = reader.value(item, contexts, f"into the environment variable `{key.value}`")
-    for name in found.keys() & run.names.environment:
-        found[name] = _named(name, found[name])
+        note = f"into the environment variable `{key.value}`"
+        value = reader.value(item, contexts, note)
+        if key.value in run.names.environment and isinstance(item, Scalar):
+            named = _named(key.value, value)
+            value = value if named is value else named.through(reader.origin(item), 0, len(item.value), note)
+        found[key.value] = value
     return found
 
 
@@ -135,11 +155,13 @@ class StepRunner:
         runs = self.reader.condition(step.condition, visible.contexts)
         outputs: Dictionary | None = step_data({}) if runs is False else None
         if runs is not False:
-            before = (dict(self.state.environment), self.state.files)
+            before = (dict(self.state.environment), self.state.files, self.state.masks)
+            report_variables(self.run, visible.environment, self.state.masks)
+            report_exposed(self.run, self.reader, step, self.state, visible)
             if step.run is not None:
                 outputs = self._script(step, step.run, visible)
             elif step.uses is not None:
-                outputs = self.use_action(self, step, step.uses, visible)
+                outputs = self._action(step, step.uses, visible)
             if runs is None:
                 self._may_not_have_run(*before)
                 outputs = _optional(outputs) if outputs is not None else None
@@ -162,8 +184,20 @@ class StepRunner:
         }
         return Contexts(self.scope.contexts, later)
 
-    def _may_not_have_run(self, environment: dict[str, Value], files: Files) -> None:
+    def _action(self, step: Step, uses: Scalar, visible: Visible) -> Dictionary | None:
         state = self.state
+        if self.scope.named:
+            report_name(self.run, self.reader, step, None, visible.contexts, state.masks)
+        report_arguments(self.run, self.reader, step, visible.contexts, state.masks)
+        outputs = self.use_action(self, step, uses, visible)
+        state.holds_others = state.holds_others or checks_out_others(step, uses)
+        if own_command(self.run, uses, step) == "setup":
+            state.masks = state.masks.with_texts(masks_of_setup(self.reader, step, visible))
+        return outputs
+
+    def _may_not_have_run(self, environment: dict[str, Value], files: Files, masks: Masks) -> None:
+        state = self.state
+        state.masks = state.masks.joined(masks)
         for name, value in state.environment.items():
             state.environment[name] = value | environment.get(name, EMPTY)
         if state.files is not files:
@@ -175,6 +209,9 @@ class StepRunner:
     def _script(self, step: Step, node: Scalar, visible: Visible) -> Dictionary | None:
         run, state = self.run, self.state
         script = self.reader.script(node, visible.contexts, "into the text of the script")
+        if self.scope.named:
+            report_name(run, self.reader, step, script, visible.contexts, state.masks)
+        report_masked_text(run, script, state.masks)
         for hole in script.interpolations:
             if hole.value.taints:
                 run.report(
@@ -206,7 +243,7 @@ class StepRunner:
         )
         files = run.repository.seen_from(state.files, directory.constant or WORKSPACE)
         result = analyse(script, environment=environment, positional=arguments, files=files, options=options)
-        run.take(result)
+        run.take(result, state.masks)
         return self.after(result)
 
     def after(self, result: ShellResult) -> Dictionary:
@@ -218,14 +255,36 @@ class StepRunner:
                 state.any_variable |= value
             else:
                 state.environment[name] = _named(name, value) if name in self.run.names.environment else value
+                if value.taints and name not in state.from_file:
+                    state.from_file = (*state.from_file, name)
         state.files = result.files
+        state.masks = state.masks.with_texts(result.masks).perhaps(result.possible_masks)
         for path in result.paths:
             state.path = path + Value.literal(":") + state.path
+        self._report_outputs(result)
         outputs = {name: of_value(value) for name, value in result.outputs.items() if name != "*"}
         rest = result.outputs.get("*")
         # A program that is not followed may write an output as well: an absent one is not known to be empty.
         others = Textual(UNKNOWN) if rest is None else Textual(rest.weakened(Confidence.MEDIUM) | UNKNOWN)
         return step_data(outputs, others=others)
+
+    def _report_outputs(self, result: ShellResult) -> None:
+        """Reports outputs that no mask hides when the step ends, where they are written."""
+        for name, value in result.outputs.items():
+            for taint in self.state.masks.uncovered(value):
+                place = taint.trail
+                if place is not None and taint.label.kind == "confidential":
+                    self.run.report(
+                        Sighting(
+                            surface=Surface.OUTPUT,
+                            origin=place.origin,
+                            start=place.start,
+                            end=place.end,
+                            taints=frozenset((taint,)),
+                            subject=f"the output `{name}` of the step" if name != "*" else "an output of the step",
+                            advice="step",
+                        )
+                    )
 
     def _setting(self, step: Step, name: str) -> Scalar | None:
         own = step.scalar(name)

@@ -34,6 +34,8 @@ __all__ = [
     "Text",
     "Value",
     "join",
+    "merged",
+    "normal",
 ]
 
 MAX_ALTERNATIVES = 16
@@ -137,6 +139,13 @@ class Taint:
     label: Label
     confidence: Confidence = Confidence.HIGH
     trail: Step | None = field(default=None, compare=False)
+
+    def after(self, origin: Origin, start: int, end: int, note: str) -> Taint:
+        """The same label after one more place of its way; a loop that passes there again adds nothing."""
+        last = self.trail
+        if last is not None and last.origin is origin and last.start == start and last.end == end:
+            return self
+        return Taint(self.label, self.confidence, Step(origin, start, end, note, last))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,14 +291,7 @@ class Value:
 
     def through(self, origin: Origin, start: int, end: int, note: str) -> Value:
         """The same value after one more place of its way."""
-
-        def extended(taint: Taint) -> Taint:
-            last = taint.trail
-            if last is not None and last.origin is origin and last.start == start and last.end == end:
-                return taint  # a loop passes here again: the way does not grow
-            return Taint(taint.label, taint.confidence, Step(origin, start, end, note, last))
-
-        return self._mapped(extended)
+        return self._mapped(lambda taint: taint.after(origin, start, end, note))
 
     def weakened(self, confidence: Confidence) -> Value:
         """The same value, no label surer than *confidence*."""

@@ -1,0 +1,63 @@
+"""No confidential value in a name that GitHub shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runner_e2e.lint.finding import Rule, named, of_kind, seen
+from runner_e2e.lint.sighting import Surface
+
+if TYPE_CHECKING:
+    from runner_e2e.lint.finding import Finding
+    from runner_e2e.lint.sighting import Sighting
+
+__all__ = ["RULE"]
+
+EXPLANATION = """\
+A confidential value is part of a name: of the run, a job, a step, a concurrency group, an environment or its URL, a
+label of a runner, an artifact, or the key of a cache.
+
+Names stand on the page of the run, in lists and in the API, for everybody who can see the repository. They are made
+before the first step, so no mask hides them. Some come by themselves: a job without a `name:` has the values of its
+matrix in its name, and a `run` step without one is called by the first line of its script, expanded.
+
+Name things by a handle (`runner-e2e` makes one from each id), by the number of the run, or by nothing of the value."""
+
+_FIXES = {
+    "the default name of the job": "give the job a `name:` of its own, with a handle of the cell: `${{ matrix.handle }}`",
+    "the default name of the step": (
+        "give the step a `name:`, put `VALUE: {expression}` under its `env:`, and write `$VALUE` here"
+    ),
+    "the name of the job": "name the job by a handle of the cell, as in `${{{{ matrix.handle }}}}`",
+    "the concurrency group": "use `${{{{ github.run_id }}}}` or a handle: the group only has to be the same for the same thing",
+    "the name of the environment": "use one environment for all cells: its name is not the place to tell them apart",
+    "a label of the runner": "name the kind of machine, not the cell",
+    "the group of the runner": "name the kind of machine, not the cell",
+}
+
+
+def check(sighting: Sighting) -> Finding | None:
+    """A finding for a confidential value in a name."""
+    taints = of_kind(sighting, "confidential")
+    if sighting.surface is not Surface.NAME or not taints:
+        return None
+    return seen(
+        sighting,
+        taints,
+        rule="confidential-name",
+        level="error",
+        message=f"{named(taints)} is part of {sighting.subject}",
+        why="everybody who can see the run can read this name, and no mask hides it",
+        fix=_FIXES.get(sighting.subject, "use a handle of the cell, or the number of the run").format(
+            expression=sighting.detail
+        ),
+    )
+
+
+RULE = Rule(
+    id="confidential-name",
+    summary="no confidential value in a name that GitHub shows",
+    explanation=EXPLANATION,
+    check=check,
+    security_severity=7.5,
+)
