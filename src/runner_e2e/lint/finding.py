@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from runner_e2e.lint.repository import Document, Repository
     from runner_e2e.lint.run import Run
     from runner_e2e.lint.sighting import Sighting
     from runner_e2e.lint.values import Confidence, Span, Taint
 
-__all__ = ["Edit", "Finding", "Fix", "FlowPlace", "Level", "Profile", "Rule", "flow_of", "named"]
+__all__ = ["Edit", "Finding", "Fix", "FlowPlace", "Level", "Profile", "Rule", "flow_of", "named", "of_kind", "seen"]
 
 Level = Literal["error", "warning", "note"]
 Profile = Literal["confidential", "paid", "all"]
@@ -71,7 +71,8 @@ class Rule:
 
     ``check`` turns what the flow analysis saw into a finding, or into None when it is not its business. ``inspect``
     looks at a whole document. ``repair`` makes a fix for a finding of this rule, None where there is none that fits.
-    *security_severity* is from 0 to 10, as code scanning shows it.
+    A rule with none of them is one about the lint itself. *level* is the one that its findings have unless the catalog
+    says another. *security_severity* is from 0 to 10, as code scanning shows it.
     """
 
     id: str
@@ -82,6 +83,29 @@ class Rule:
     repair: Callable[[Finding, Document, Repository], Fix | None] | None = None
     profile: Profile = "confidential"
     security_severity: float = 7.0
+    level: Level = "error"
+
+
+def seen(  # noqa: PLR0913 - a place, and what is said of it
+    sighting: Sighting, taints: Collection[Taint], *, rule: str, level: Level, message: str, why: str, fix: str
+) -> Finding:
+    """The finding of *rule* at the place of *sighting*, about *taints* (at least one)."""
+    return Finding(
+        rule=rule,
+        level=level,
+        confidence=max(taint.confidence for taint in taints),
+        span=sighting.origin.span(sighting.start, sighting.end),
+        message=message,
+        why=why,
+        fix=fix,
+        flow=flow_of(taints),
+        labels=tuple(sorted({taint.label.name for taint in taints})),
+    )
+
+
+def of_kind(sighting: Sighting, kind: Literal["confidential", "secret"]) -> list[Taint]:
+    """The labels of one kind that were seen."""
+    return [taint for taint in sighting.taints if taint.label.kind == kind]
 
 
 def named(taints: Iterable[Taint]) -> str:
