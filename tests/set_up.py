@@ -25,6 +25,7 @@ PACKAGES = {
     "mksquashfs": "squashfs-tools",
     "node": "nodejs",
     "npm": "npm",
+    "shellcheck": "shellcheck",
     "strace": "strace",
     "sudo": "sudo",
 }

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.actionlint import PREFIX
 from runner_e2e.lint.rules import RULES
 
 if TYPE_CHECKING:
     from runner_e2e.lint.finding import Rule
 
-__all__ = ["ACTIONLINT", "Description", "describe"]
-
-ACTIONLINT = "actionlint/"
-"""What the ids of actionlint's rules begin with; the rest is the kind of its message."""
+__all__ = ["Description", "describe"]
 
 _PAGES = "https://github.com/org/runner-e2e-action/blob/v1/docs"
 _CHECKS = "https://github.com/rhysd/actionlint/blob/main/docs/checks.md"
@@ -41,8 +39,8 @@ class Description:
 
 def describe(rule: str) -> Description:
     """The description of a rule by its id."""
-    if rule.startswith(ACTIONLINT):
-        kind = rule.removeprefix(ACTIONLINT)
+    if rule.startswith(PREFIX):
+        kind = rule.removeprefix(PREFIX)
         return Description(
             id=rule,
             summary=f"{kind}: found by actionlint",
