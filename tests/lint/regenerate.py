@@ -26,6 +26,8 @@ def said(rule: str) -> str:
     """The report about `bad.yml` of one rule, findings of others left out."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        if (FIXTURES / rule / "files").is_dir():
+            shutil.copytree(FIXTURES / rule / "files", ".", dirs_exist_ok=True)
         shutil.copy(FIXTURES / rule / "bad.yml", "bad.yml")
         report = lint([Path("bad.yml")], current=Path.cwd())
         found = tuple(finding for finding in report.findings if finding.rule == rule)

@@ -26,7 +26,9 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def linted(name: str, rule: str) -> Report:
-    """The report about one fixture, the findings of its rule."""
+    """The report about one fixture, the findings of its rule. What it refers to is in the folder `files` beside it."""
+    if (FIXTURES / rule / "files").is_dir():
+        shutil.copytree(FIXTURES / rule / "files", ".", dirs_exist_ok=True)
     shutil.copy(FIXTURES / rule / name, name)
     report = lint([Path(name)], current=Path.cwd())
     assert report.problems == ()

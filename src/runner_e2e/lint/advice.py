@@ -21,7 +21,12 @@ _BY_KIND = {
     "file": "write it to a file that only this user can read (`umask 077`), and give the name of the file",
     "builtin": "use what the shell has built in: {builtin}",
     "runner": "the runner makes this command line: give a handle here, and let the program read the value from a file",
+    "action": "give the action a handle, or do this in a script that reads the value from its environment",
+    "action-environment": "give the variable only to the steps that need it: this action puts all it inherits there",
 }
+
+_FIXED = frozenset(("builtin", "runner", "action", "action-environment"))
+"""Kinds whose advice is the same for every command."""
 
 _BY_COMMAND = {
     "env": 'set it for the one command without `env`: `{name}="${name}" command …`',
@@ -65,6 +70,6 @@ def advise(kind: str, *, command: str, argument: str, before: str = "") -> str:
         return kind
     if kind == "docker-env" and _LOGIN.search(before):
         program += " login"
-    template = _BY_KIND[kind] if kind in {"builtin", "runner"} else _BY_COMMAND.get(program, _BY_KIND[kind])
+    template = _BY_KIND[kind] if kind in _FIXED else _BY_COMMAND.get(program, _BY_KIND[kind])
     builtin = _BUILTINS.get(program, "a parameter expansion, `[[ … ]]`, or `printf`").format(name=name)
     return template.format(name=name, command=program, builtin=builtin)

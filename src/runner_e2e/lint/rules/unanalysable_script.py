@@ -17,7 +17,7 @@ EXPLANATION = """\
 The lint could not follow this script, or this part of it, and a confidential value or a secret was in its reach.
 
 What it does with the value is not known. The place and the reason are given: a syntax error, a program text that
-is made at run time, or too much work for the time limit of one file (`--time-limit`).
+is made at run time, an action that is not there, or too much work for the time limit of one file (`--time-limit`).
 
 Write the part more simply, or take the value out of its reach: give the variable only to the step that needs it."""
 
@@ -29,7 +29,7 @@ def check(sighting: Sighting) -> Finding | None:
     return Finding(
         rule="unanalysable-script",
         level="warning",
-        confidence=Confidence.MEDIUM,
+        confidence=max((taint.confidence for taint in sighting.taints), default=Confidence.MEDIUM),
         span=sighting.origin.span(sighting.start, sighting.end),
         message=f"this could not be followed: {sighting.subject}",
         why="what it does with confidential values and secrets is not known",

@@ -1,0 +1,312 @@
+"""Actions of other repositories: what the models say of known ones, and what is given to unknown ones."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from runner_e2e.lint.action_models import AGENT, UNKNOWN_ACTION, ActionUse, Reach, models_of
+from runner_e2e.lint.action_programs import input_variables, report_unfollowed, run_program
+from runner_e2e.lint.contexts import WORKSPACE, secret
+from runner_e2e.lint.expression_data import NUMBER, Choice, Data, Dictionary, Known, Textual, of_value
+from runner_e2e.lint.languages import ANALYSERS
+from runner_e2e.lint.sighting import Sighting, Surface
+from runner_e2e.lint.steps import step_data
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Script, Value
+from runner_e2e.lint.workflow import entries
+from runner_e2e.yaml_positions import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from runner_e2e.lint.action_models import ActionModel, ScriptInput
+    from runner_e2e.lint.steps import StepRunner, Visible
+    from runner_e2e.lint.values import Taint
+    from runner_e2e.lint.workflow import Step
+    from runner_e2e.yaml_positions import Node
+
+__all__ = ["report_environment", "use_remote"]
+
+_COMMENT = re.compile(r"#\s*(\S+)")
+_POSIX = ("bash", "sh")
+
+
+class _Place(NamedTuple):
+    """Characters ``[start, end)`` of an input, and the labels they have."""
+
+    start: int
+    end: int
+    taints: frozenset[Taint]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """What a step gives to one input (*name* in lower case)."""
+
+    name: str
+    node: Scalar
+    script: Script
+
+    @cached_property
+    def value(self) -> Value:
+        value, position = EMPTY, 0
+        for hole in self.script.interpolations:
+            value += Value.literal(self.script.text[position : hole.start]) + hole.value
+            position = hole.end
+        return value + Value.literal(self.script.text[position:])
+
+    @property
+    def taints(self) -> frozenset[Taint]:
+        return self.value.taints
+
+    def places(self) -> Iterator[_Place]:
+        """Each expression that has labels."""
+        for hole in self.script.interpolations:
+            if hole.value.taints:
+                yield _Place(hole.start, hole.end, hole.value.taints)
+
+
+def use_remote(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -> Dictionary | None:
+    """What the action of another repository, which *uses* names, does with what it is given; what the step gives."""
+    use = ActionUse.parse(uses.value)
+    given = tuple(_given(runner, step.arguments, visible, use.name))
+    models = models_of(
+        use, major=use.major(_comment(uses)), custom=getattr(runner.run.repository.settings, "actions", None)
+    )
+    if not models:
+        return _unknown(runner, use, uses, given, visible)
+    call = _Call(runner=runner, use=use, uses=uses, given=given, visible=visible)
+    outputs: dict[str, list[Data]] = {}
+    for model in models:
+        for name, data in call.apply(model, sure=len(models) == 1, step_id=step.id).items():
+            outputs.setdefault(name, []).append(data)
+    return step_data({name: Choice.of(found) for name, found in outputs.items()}, others=Textual(UNKNOWN))
+
+
+def _comment(uses: Scalar) -> str:
+    """The version that a comment behind ``uses: …@<commit>`` names, empty when there is none."""
+    text = uses.source.text
+    line = text[uses.end : text.find("\n", uses.end) % (len(text) + 1)]
+    found = _COMMENT.search(line)
+    return found[1] if found is not None else ""
+
+
+def _given(runner: StepRunner, arguments: Node | None, visible: Visible, action: str) -> Iterator[_Given]:
+    for key, node in entries(arguments):
+        if isinstance(node, Scalar):
+            note = f"into the input `{key.value}` of `{action}`"
+            yield _Given(name=key.value.lower(), node=node, script=runner.reader.script(node, visible.contexts, note))
+
+
+def _unknown(
+    runner: StepRunner, use: ActionUse, uses: Scalar, given: tuple[_Given, ...], visible: Visible
+) -> Dictionary | None:
+    """An action that is not known: what it is given is told, and its outputs may hold it."""
+    reach = Reach(surface=Surface.THIRD_PARTY, subject=use.name)
+    taints: list[Taint] = []
+    for each in given:
+        for place in each.places():
+            _report(runner, each, place, reach, advice=UNKNOWN_ACTION)
+            taints += (taint for taint in place.taints if taint.label.kind == "confidential")
+    report_environment(runner, uses, visible.environment, action=use.name, advice=UNKNOWN_ACTION)
+    if not taints:
+        return None
+    return step_data({}, others=Textual(Value.of(taints).weakened(Confidence.LOW) | UNKNOWN))
+
+
+def report_environment(
+    runner: StepRunner, uses: Scalar, environment: Mapping[str, Value], *, action: str, advice: str
+) -> None:
+    """Says which confidential variables the processes of an action inherit."""
+    for name, value in environment.items():
+        found = frozenset(taint for taint in value.taints if taint.label.kind == "confidential")
+        if found:
+            runner.run.report(
+                Sighting(
+                    surface=Surface.THIRD_PARTY,
+                    origin=runner.reader.origin(uses),
+                    start=0,
+                    end=len(uses.value),
+                    taints=found,
+                    subject=action,
+                    detail=f"${name}",
+                    advice=advice,
+                )
+            )
+
+
+def _report(runner: StepRunner, given: _Given, place: _Place, reach: Reach, *, advice: str) -> None:
+    origin = given.script.origin
+    names_input = reach.surface in {Surface.THIRD_PARTY, Surface.LOG}
+    runner.run.report(
+        Sighting(
+            surface=reach.surface,
+            origin=origin,
+            start=place.start,
+            end=place.end,
+            taints=place.taints,
+            subject=reach.subject,
+            detail=given.name if names_input else origin.text[place.start : place.end],
+            advice=advice,
+        )
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Call:
+    """One use of a known action."""
+
+    runner: StepRunner
+    use: ActionUse
+    uses: Scalar
+    given: tuple[_Given, ...]
+    visible: Visible
+
+    def apply(self, model: ActionModel, *, sure: bool, step_id: str) -> dict[str, Data]:
+        """Reports what *model* says; gives the outputs. *sure*: no other model may hold instead."""
+        for each in self.given:
+            for reach in model.reaches.get(each.name, ()):
+                self._reached(each, reach, model, sure=sure)
+            if not model.knows(each.name):
+                for place in each.places():
+                    self._give(each, place, UNKNOWN_ACTION)
+        receiver = AGENT if model.agent else model.environment_sent
+        if receiver:
+            report_environment(self.runner, self.uses, self.visible.environment, action=self.use.name, advice=receiver)
+        if model.environment_argv:
+            self._environment_on_command_line(model.environment_argv)
+        outputs: dict[str, Data] = {}
+        for each in self.given:
+            if each.name in model.scripts:
+                outputs |= self._script(each, model.scripts[each.name])
+            if each.name in model.uploads:
+                self._upload(each)
+        self._set_environment(model)
+        for name, carried in model.outputs.items():
+            outputs.setdefault(name, self._carried(carried, f"steps.{step_id}.outputs.{name}"))
+        return outputs
+
+    def _give(self, given: _Given, place: _Place, receiver: str) -> None:
+        """The action hands the text at *place* to *receiver*."""
+        _report(self.runner, given, place, Reach(surface=Surface.THIRD_PARTY, subject=self.use.name), advice=receiver)
+
+    def _reached(self, given: _Given, reach: Reach, model: ActionModel, *, sure: bool) -> None:
+        for found in given.places():
+            place = found if sure else found._replace(taints=_weaker(found.taints))
+            if reach.surface is Surface.THIRD_PARTY:
+                self._give(given, place, reach.subject)
+            else:
+                _report(self.runner, given, place, reach, advice=model.advice.get(given.name, "action"))
+
+    def _environment_on_command_line(self, program: str) -> None:
+        """The action writes every variable, with its value, on the command line of *program*."""
+        origin = self.runner.reader.origin(self.uses)
+        for name, value in self.visible.environment.items():
+            if value.taints:
+                self.runner.run.report(
+                    Sighting(
+                        surface=Surface.ARGV,
+                        origin=origin,
+                        start=0,
+                        end=len(self.uses.value),
+                        taints=value.taints,
+                        subject=program,
+                        detail=f"{name}=…",
+                        advice="action-environment",
+                    )
+                )
+
+    def _script(self, given: _Given, script: ScriptInput) -> dict[str, Data]:
+        """Runs a program text; what it sets as outputs."""
+        for place in given.places():
+            if script.by == "argv":
+                reach = Reach(surface=Surface.ARGV, subject=script.language)
+                _report(self.runner, given, place, reach, advice="environment")
+            elif script.by == "file":
+                text = given.script.text[place.start : place.end]
+                _report(self.runner, given, place, Reach(surface=Surface.SCRIPT, subject=text), advice="")
+            elif script.by == "remote":
+                self._give(given, place, "the remote machine")
+        if script.by == "remote":
+            return {}
+        if script.language not in ANALYSERS and script.language not in _POSIX:
+            reason = f"the {script.language} of `{self.use.name}` is not analysed"
+            report_unfollowed(self.runner.run, given.script.origin, self._all_taints(), reason)
+            return {}
+        inputs = input_variables({each.name: each.value for each in self.given})
+        environment = {**self.visible.environment, **inputs}
+        result = run_program(self.runner, given.script, language=script.language, environment=environment)
+        if result is None:
+            return {}
+        self.runner.run.take(result, self.runner.state.masks)
+        outputs = self.runner.after(result).get("outputs")
+        return dict(outputs.entries.values()) if isinstance(outputs, Dictionary) else {}
+
+    def _all_taints(self) -> frozenset[Taint]:
+        found = [each.taints for each in self.given] + [value.taints for value in self.visible.environment.values()]
+        return Value.of(taint for taints in found for taint in taints).taints
+
+    def _upload(self, given: _Given) -> None:
+        """What the files at the paths of an input hold becomes public."""
+        paths = given.value.constant
+        if paths is None:
+            return
+        for line in paths.splitlines():
+            path = line.strip()
+            if not path or path.startswith("!"):
+                continue
+            for key, content in self.runner.state.files.contents.items():
+                if content.taints and _within(key, path):
+                    start = max(given.node.value.find(path), 0)
+                    place = _Place(start, start + len(path), content.taints)
+                    reach = Reach(surface=Surface.FILE, subject=f"`{path}`")
+                    _report(self.runner, given, place, reach, advice=self.use.name)
+
+    def _set_environment(self, model: ActionModel) -> None:
+        for name, carried in model.environment.items():
+            if isinstance(carried, tuple):
+                value = self._of_inputs(carried)
+                if value is not None:
+                    self.runner.state.environment[name] = value
+            elif carried == "secret":
+                self.runner.state.environment[name] = secret(f"env.{name}")
+            else:
+                self.runner.state.environment[name] = UNKNOWN
+
+    def _of_inputs(self, names: tuple[str, ...]) -> Value | None:
+        """Text made of inputs, None when none of them is given; that of a sole one is the same text."""
+        found = [each.value for each in self.given if each.name in names]
+        if len(found) == 1:
+            return found[0]
+        return Value.of(taint for value in found for taint in value.taints) if found else None
+
+    def _carried(self, carried: str | tuple[str, ...], label: str) -> Data:
+        if isinstance(carried, tuple):
+            value = self._of_inputs(carried)
+            return of_value(value) if value is not None else Textual(UNKNOWN)
+        if carried == "boolean":
+            return Choice(tuple(Known(text) for text in ("true", "false", "")))
+        if carried == "number":
+            return NUMBER
+        return Textual(secret(label) if carried == "secret" else UNKNOWN)
+
+
+def _weaker(taints: frozenset[Taint]) -> frozenset[Taint]:
+    return Value.of(taints).weakened(Confidence.MEDIUM).taints
+
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+def _within(key: tuple[object, ...], path: str) -> bool:
+    """Whether the file *key* is at or below *path* of an upload; a pattern is followed up to its first wildcard."""
+    if len(key) != 1 or not isinstance(key[0], str):
+        return False
+    absolute = path if path.startswith("/") else f"{WORKSPACE}/{path.removeprefix('./')}"
+    wildcard = _GLOB.search(absolute)
+    if wildcard is not None:
+        return key[0].startswith(absolute[: wildcard.start()])
+    absolute = absolute.rstrip("/").removesuffix("/.")
+    return key[0] == absolute or key[0].startswith(absolute + "/")
