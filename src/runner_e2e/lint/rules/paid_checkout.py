@@ -35,8 +35,8 @@ A paid job checks out code before the gate, at a place that somebody can choose 
 - The checkout stands after the gate: what is checked out can change what later steps do.
 - `ref:` is a commit: the one of the run (no `ref:`, or `github.sha`), the one that this action resolved
   (`needs.gate.outputs.commit`), or 40 hexadecimal digits. A raw input, a branch or a tag is not: it may name a fork's
-  commit, and it may move between the gate and the checkout. A value that comes out of an input over `env:`, an output or
-  a call is still the input. One that a script made of it is reported with medium confidence.
+  commit, and it may move between the gate and the checkout. A value that comes out of an input over `env:`, an output
+  or a call is still the input. One that a script made of it is reported with medium confidence.
 - `persist-credentials: false`: otherwise the token stays in `.git/config`, where the agent finds it.
 - `repository:` is this one, or another one that a constant names, at a commit.
 
@@ -92,10 +92,10 @@ def _checkout(report: Report, paid: PaidWorkflow, leaf: PaidStep) -> None:
         )
     ref = given.scalar("ref")
     if ref is not None:
-        _place(report, paid, leaf, ref, "the checkout", is_ref=True)
+        _place(report, paid, leaf, ref, is_ref=True)
     repository = given.scalar("repository")
     if repository is not None:
-        _place(report, paid, leaf, repository, "the repository of the checkout", is_ref=False)
+        _place(report, paid, leaf, repository, is_ref=False)
         foreign = "${{" not in repository.value
         if foreign and (ref is None or "${{" in ref.value):
             report.add(
@@ -116,8 +116,9 @@ def _keeps_token(node: Node | None) -> bool:
     return texts is None or any(not text or text.strip().upper() == "TRUE" for text in texts)
 
 
-def _place(report: Report, paid: PaidWorkflow, leaf: PaidStep, node: Scalar, what: str, *, is_ref: bool) -> None:
+def _place(report: Report, paid: PaidWorkflow, leaf: PaidStep, node: Scalar, *, is_ref: bool) -> None:
     """What is checked out is decided by the default branch, or by this action."""
+    what = "the checkout" if is_ref else "the repository of the checkout"
     for source in sources(node, leaf.scope, note=f"decides {what}"):
         if decided_outside(source, paid):
             _raw(report, leaf, node, source, what)

@@ -28,9 +28,9 @@ ID = "paid-environment"
 EXPLANATION = """\
 A job holds a provider's secret that does not come through a protected environment.
 
-An environment has rules that no workflow can change: who has to approve, and which branches may use it. A secret of the
-repository has none: every workflow of every branch can read it. So the job names its environment
-(`environment: paid-evals`), by a constant, and the secret is kept there and nowhere else.
+An environment has rules that no workflow can change: who has to approve, and which branches may use it. A secret of
+the repository has none: every workflow of every branch can read it. So the job names its environment (`environment:
+paid-evals`), by a constant, and the secret is kept there and nowhere else.
 
 A job that calls a workflow cannot have an environment: what it hands over by name (`secrets: { KEY: … }`) is a secret
 of the repository. `secrets: inherit` to a local workflow is fine when the job there names the environment.

@@ -40,8 +40,8 @@ actors are not on the list, or whose trigger is another. It has to stand twice:
 
 A gate that may be passed by is none: `continue-on-error` on it or on its job, an `if:` that may leave it out, a job
 that runs all the same (`if: always()`, `!cancelled()`, `failure()`), a step that does. `always()` together with
-`needs.gate.result == 'success'` is fine. The gate may stand in a local composite action or in a local workflow that is
-called; what is elsewhere cannot be seen, and does not count."""
+`needs.gate.result == 'success'` is fine. The gate may stand in a local composite action or in a local workflow that
+is called; what is elsewhere cannot be seen, and does not count."""
 
 _FIX_JOB = (
     "add a job with `setup` and `gate` (`uses: …/runner-e2e-action`, `with: { command: gate }`), and `needs:` it here"

@@ -26,8 +26,8 @@ An input, a variable of the repository or the event decides on which machine a j
 waits for.
 
 Whoever sets it can send the job, with its secrets and its gate, to a machine of their own: a label of a self-hosted
-runner is enough, and a variable can be changed by everybody who may write to the repository. `fromJSON(vars.RUNNER)`, a
-matrix, an output or an input of a called workflow that comes from one is the same.
+runner is enough, and a variable can be changed by everybody who may write to the repository. `fromJSON(vars.RUNNER)`,
+a matrix, an output or an input of a called workflow that comes from one is the same.
 
 Write the label as a constant (`runs-on: ubuntu-24.04`), or take it from a matrix of constants."""
 

@@ -24,14 +24,14 @@ ID = "paid-secret-scope"
 EXPLANATION = """\
 A provider's secret is in reach of more than the step that pays, or of more cells than the one that needs it.
 
-The secret belongs into the `env:` of one step: the one with `command: run` of this action, or, in a workflow that pays
-in another way, the one step that calls the provider. In the `env:` of the workflow or the job, in a container, or in the
-`env:` of a local action with several steps it is given to every program of the job: installers, actions, and whatever
-they load. In `run:` as `${{ secrets.X }}` it is written to a file.
+The secret belongs into the `env:` of one step: the one with `command: run` of this action, or, in a workflow that
+pays in another way, the one step that calls the provider. In the `env:` of the workflow or the job, in a container,
+or in the `env:` of a local action with several steps it is given to every program of the job: installers, actions,
+and whatever they load. In `run:` as `${{ secrets.X }}` it is written to a file.
 
-Where several cells share a step, each takes its own secret only:
-`${{ matrix.credential == 'OPENAI_API_KEY' && secrets.OPENAI_API_KEY || '' }}`. `secrets[matrix.credential]`,
-`toJSON(secrets)` and `secrets: inherit` to a workflow of another repository send every secret there is.
+Where several cells share a step, each takes its own secret only: `${{ matrix.credential == 'OPENAI_API_KEY' &&
+secrets.OPENAI_API_KEY || '' }}`. `secrets[matrix.credential]`, `toJSON(secrets)` and `secrets: inherit` to a workflow
+of another repository send every secret there is.
 
 `lint: paid-workflows` in the catalog lists the workflows that may use providers' secrets; without it all may."""
 
@@ -122,12 +122,12 @@ def _of_step(report: Report, paid: PaidWorkflow, job: PaidJob, leaf: PaidStep, p
                     fix="hand it over under `with:`, and give it to the one step inside that pays",
                 )
             elif step is leaf and leaf not in payers:
-                _wrong_step(report, job, leaf, use, payers)
+                _wrong_step(report, leaf, use, payers)
     if leaf in payers:
         _selected(report, paid, job, leaf)
 
 
-def _wrong_step(report: Report, job: PaidJob, leaf: PaidStep, use: SecretUse, payers: tuple[PaidStep, ...]) -> None:
+def _wrong_step(report: Report, leaf: PaidStep, use: SecretUse, payers: tuple[PaidStep, ...]) -> None:
     payer = payers[0] if payers else None
     own = leaf.command is not None
     report.add(
