@@ -183,10 +183,11 @@ class _WorkflowRunner:
         if not isinstance(found, Dictionary) or job.matrix is None:
             return found
         written = {key.value.lower(): key for key, _, _ in matrix_keys(job.matrix)}
+        made = job.matrix if isinstance(job.matrix, Scalar) else Block(job.matrix).scalar("include")
         entries_of: dict[str, tuple[str, Data]] = {}
         for lower, (name, data) in found.entries.items():
-            place = written.get(lower, job.matrix)
-            if isinstance(place, Scalar) and any(taint.trail is None for taint in taints_of(data)):
+            place = written.get(lower, made)
+            if place is not None and any(taint.trail is None for taint in taints_of(data)):
                 data = passed(data, self.reader.origin(place), 0, len(place.value), f"into `matrix.{name}`")  # noqa: PLW2901
             entries_of[lower] = (name, data)
         return Dictionary(entries_of, found.others)

@@ -12,6 +12,7 @@ from runner_e2e.lint.step_surfaces import MASK
 if TYPE_CHECKING:
     from runner_e2e.lint.finding import Finding
     from runner_e2e.lint.sighting import Sighting
+    from runner_e2e.lint.values import Taint
 
 __all__ = ["RULE"]
 
@@ -60,9 +61,7 @@ def check(sighting: Sighting) -> Finding | None:
             why=_WHY.get(sighting.subject, _not_masked(sighting)),
             fix=_FIX.get(
                 sighting.subject,
-                "let this action's `command: setup` mask it in the first step, and give it to later steps only"
-                if sighting.subject == HEADER
-                else "do not print it, or mask it before: this action's `command: setup` does",
+                _header_fix(taints) if sighting.subject == HEADER else "do not print it: print the handle of the cell",
             ),
         )
     secrets = of_kind(sighting, "secret")
@@ -83,6 +82,12 @@ def _shown(sighting: Sighting) -> str:
     if sighting.subject == HEADER:
         return f"is shown in the log: its header lists {sighting.detail}"
     return _SHOWN.get(sighting.subject, f"is printed to the log by {sighting.subject}")
+
+
+def _header_fix(taints: list[Taint]) -> str:
+    if all(taint.label.name.startswith("inputs.") for taint in taints):
+        return "let this action's `command: setup` mask the input in the first step, and give it to later steps only"
+    return "use a handle here, and let the step that needs the value read it from where it is kept"
 
 
 def _not_masked(sighting: Sighting) -> str:
