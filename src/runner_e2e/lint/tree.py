@@ -1,0 +1,127 @@
+"""Syntax trees of other languages, by tree-sitter: the only module that knows it.
+
+The trees are copied into plain nodes at once and dropped: offsets are characters, comments are gone, and nothing of
+the parser stays alive.
+"""
+
+from __future__ import annotations
+
+from array import array
+from functools import cache
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["MAX_NODES", "Node", "TooLargeError", "parse_javascript"]
+
+MAX_NODES = 60_000
+"""A larger tree is a bundle, which nobody reads and nothing here follows."""
+
+_MAX_CHARACTERS = 400_000
+
+# Tokens without a name in the grammar that tell one construct from another.
+_TOKENS = frozenset({"get", "set", "static", "async", "*"})
+_TOKEN_PARENTS = frozenset({"method_definition", "field_definition", "function_declaration", "yield_expression"})
+
+
+class TooLargeError(Exception):
+    """The program is too large to be followed."""
+
+
+class Node:
+    """A piece of syntax: ``[start, end)`` in characters; named parts by *fields*, all parts in *children*.
+
+    *tokens* are words such as ``static`` that mark the construct.
+    """
+
+    __slots__ = ("children", "end", "fields", "kind", "start", "tokens")
+
+    def __init__(self, kind: str, start: int, end: int) -> None:
+        self.kind = kind
+        self.start = start
+        self.end = end
+        self.children: list[Node] = []
+        self.fields: dict[str, Node] = {}
+        self.tokens: tuple[str, ...] = ()
+
+    def get(self, name: str) -> Node | None:
+        """The part called *name*."""
+        return self.fields.get(name)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.start}:{self.end}>"
+
+
+@cache
+def _javascript() -> Any:
+    import tree_sitter
+    import tree_sitter_javascript
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_javascript.language()))
+
+
+def parse_javascript(text: str) -> Node:
+    """The program *text*; what is no JavaScript stands in nodes of kind ``ERROR``.
+
+    Raises :class:`TooLargeError` when it has more than :data:`MAX_NODES` nodes.
+    """
+    if len(text) > _MAX_CHARACTERS:
+        raise TooLargeError
+    data = text.encode("utf-8", "surrogatepass")
+    root = _javascript().parse(data).root_node
+    if root.descendant_count > MAX_NODES:
+        raise TooLargeError
+    return _copied(root, None if len(data) == len(text) else _characters(text))
+
+
+def _characters(text: str) -> Sequence[int]:
+    """For each byte of the UTF-8 form, and for its end, the number of the character it belongs to."""
+    sizes = (1 if char < "\x80" else 2 if char < "\u0800" else 3 if char < "\U00010000" else 4 for char in text)
+    offsets = array("I", chain.from_iterable(repeat(number, size) for number, size in enumerate(sizes)))
+    offsets.append(len(text))
+    return offsets
+
+
+def _copied(root: Any, characters: Sequence[int] | None) -> Node:
+    """The tree below *root* as plain nodes."""
+
+    def copy(node: Any) -> Node:
+        start, end = node.start_byte, node.end_byte
+        if characters is not None:
+            start, end = characters[start], characters[end]
+        return Node(node.type, start, end)
+
+    cursor = root.walk()
+    top = copy(root)
+    parents = [top]
+    going = cursor.goto_first_child()
+    while going:
+        one = _taken(cursor, parents[-1], copy)
+        if one is not None and cursor.goto_first_child():
+            parents.append(one)
+            continue
+        while going and not cursor.goto_next_sibling():
+            going = cursor.goto_parent() and len(parents) > 1
+            parents.pop()
+    return top
+
+
+def _taken(cursor: Any, parent: Node, copy: Callable[[Any], Node]) -> Node | None:
+    """Puts what *cursor* is at below *parent*; the new node where there may be more below it."""
+    node = cursor.node
+    name = cursor.field_name
+    if not node.is_named:
+        if name is not None:
+            parent.fields.setdefault(name, copy(node))
+        elif node.type in _TOKENS and parent.kind in _TOKEN_PARENTS:
+            parent.tokens += (node.type,)
+        return None
+    if node.type == "comment":
+        return None
+    one = copy(node)
+    parent.children.append(one)
+    if name is not None:
+        parent.fields.setdefault(name, one)
+    return one
