@@ -1,8 +1,8 @@
 """What well-known actions do with what they are given, as data (``lint/data/actions.json``).
 
 The facts are those of the action's own source, which each entry names: which inputs become arguments of a program,
-part of a name that others see, text of the log, a message to a service, a script; which variables it sets for later
-steps; and what its outputs carry.
+part of a name that others see, a message to a service, a script; which variables it sets for later
+steps; and what its outputs carry. That the log shows every input is the runner's doing, and holds for all actions.
 """
 
 from __future__ import annotations
@@ -172,8 +172,6 @@ def read_model(entry: Mapping[str, Any]) -> ActionModel:
         for subject, inputs in entry.get(key, {}).items():
             for name in inputs:
                 reaches.setdefault(name.lower(), []).append(Reach(surface=surface, subject=subject))
-    for name in entry.get("log", ()):
-        reaches.setdefault(name.lower(), []).append(Reach(surface=Surface.LOG, subject=entry["uses"]))
     for name in entry.get("agent", ()):
         reaches.setdefault(name.lower(), []).append(Reach(surface=Surface.THIRD_PARTY, subject=AGENT))
     return ActionModel(
@@ -210,7 +208,7 @@ _BY_SUBJECT = {
     "file": Surface.FILE,
     "sent": Surface.THIRD_PARTY,
 }
-_LISTS = ("log", "agent", "upload", "safe")
+_LISTS = ("agent", "upload", "safe")
 _TEXTS = ("environment-argv", "environment-sent")
 _KEYS = (*_BY_SUBJECT, *_LISTS, *_TEXTS, "advice", "script", "environment", "outputs", "other")
 

@@ -139,7 +139,6 @@ def report_environment(
 
 def _report(runner: StepRunner, given: _Given, place: _Place, reach: Reach, *, advice: str) -> None:
     origin = given.script.origin
-    names_input = reach.surface in {Surface.THIRD_PARTY, Surface.LOG}
     runner.run.report(
         Sighting(
             surface=reach.surface,
@@ -148,7 +147,7 @@ def _report(runner: StepRunner, given: _Given, place: _Place, reach: Reach, *, a
             end=place.end,
             taints=place.taints,
             subject=reach.subject,
-            detail=given.name if names_input else origin.text[place.start : place.end],
+            detail=given.name if reach.surface is Surface.THIRD_PARTY else origin.text[place.start : place.end],
             advice=advice,
         )
     )
