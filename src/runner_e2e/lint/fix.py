@@ -33,8 +33,12 @@ _SEEN_ALREADY = {"confidential-script-file": "confidential-log"}
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A file with other text: *shown* is its path in messages, texts are whole files, a byte order mark included."""
+    """A file with other text: *shown* is its path in messages, texts are whole files, a byte order mark included.
 
+    *location* is where it was named, *path* the file that this leads to.
+    """
+
+    location: Path
     path: Path
     shown: str
     before: str
@@ -43,8 +47,9 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """*report* is about the files as they are with all *changes*; *applied* are the findings that are gone."""
+    """*before* is about the files as they are, *report* with all *changes*; the *applied* findings are gone."""
 
+    before: Report
     report: Report
     changes: tuple[Change, ...]
     applied: tuple[tuple[Finding, Fix], ...]
@@ -137,7 +142,7 @@ class _Fixer:
         self.rejected: set[tuple[object, ...]] = set()
 
     def run(self) -> Outcome:
-        report = self.lint(self.texts)
+        report = before = self.lint(self.texts)
         withheld = 0
         for _ in range(MAX_ROUNDS):
             found = proposals(report.findings, current=self.current, texts=self.texts)
@@ -148,10 +153,16 @@ class _Fixer:
                 break
             report = self._apply(report, batch)
         changes = tuple(
-            Change(path=path, shown=self.shown[path], before=_text(path), after=text)
+            Change(
+                location=self.current / self.shown[path],
+                path=path,
+                shown=self.shown[path],
+                before=_text(path),
+                after=text,
+            )
             for path, text in sorted(self.texts.items())
         )
-        return Outcome(report=report, changes=changes, applied=tuple(self.applied), withheld=withheld)
+        return Outcome(before=before, report=report, changes=changes, applied=tuple(self.applied), withheld=withheld)
 
     def _compatible(self, pairs: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:
         """Fixes that may be applied together: those that touch one another wait, equal edits are made once."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Replacement", "as_variable", "repair"]
 
+_OPEN_BRACE = re.compile(r"(?<!\$)\{[^\s;]*\Z")
 # What a shell reads as more than the characters themselves, by what stands around them.
 _SPECIAL = {
     "unquoted": re.compile(r"[\s\"'\\`$;&|<>(){}*?\[\]#~!]"),
@@ -105,7 +106,7 @@ def as_variable(script: StepScript, program: Program, number: int, expression: E
     edit = None if in_env else put(script.document, script.step.node, ("env", name), whole, after="run")
     if edit is None and not in_env:
         return None
-    safe = _keeps(expression, quoting) and not (quoting == "unquoted" and "IFS" in program.text)
+    safe = _keeps(expression, quoting) and not (quoting == "unquoted" and _splits_otherwise(program, start))
     return Replacement(name=name, start=start, end=end, text=text, safe=safe, edit=edit)
 
 
@@ -177,6 +178,11 @@ def _is_program(program: Program, part: Inserted) -> bool:
         isinstance(command, Simple) and command.words and command.words[0].parts[:1] == (part,) and not part.quoted
         for command in program.simple_commands()
     )
+
+
+def _splits_otherwise(program: Program, start: int) -> bool:
+    """Whether words are not split at blanks, or a brace is expanded before the variable but after the text."""
+    return "IFS" in program.text or _OPEN_BRACE.search(program.text[:start]) is not None
 
 
 def _keeps(expression: Expression, quoting: str) -> bool:
