@@ -19,9 +19,9 @@ NEWEST = (3, 14)  # the newest one that every locked package has a wheel for
 # Command -> its script, or None while it is not in this version.
 COMMANDS = {
     "setup": "setup.py",
-    "gate": None,
-    "plan": None,
-    "claim": None,
+    "gate": "gate.py",
+    "plan": "plan.py",
+    "claim": "claim.py",
     "run": "run.py",
     "dispatch": None,
     "lint": None,

@@ -20,7 +20,7 @@ IDS = ("chat.codex.local.greeting", "chat.codex.local.long.name")
 
 
 def opened(text: str, **changes: object) -> tuple[str, ...]:
-    return open_selection(text, **{"keys": (KEY,), **PLACE, **changes})  # type: ignore[arg-type]
+    return open_selection(text, **{"keys": (KEY,), **PLACE, **changes}).ids  # type: ignore[arg-type]
 
 
 def test_opens_what_was_sealed() -> None:
@@ -35,6 +35,7 @@ def test_opens_what_was_sealed() -> None:
 def test_two_keys_are_valid_while_one_is_changed() -> None:
     text = seal(IDS, key=OTHER, **PLACE)
     assert opened(text, keys=(KEY, OTHER)) == IDS
+    assert open_selection(text, keys=(KEY, OTHER), **PLACE).key == OTHER
 
 
 def test_a_length_tells_nothing_of_one_cell() -> None:

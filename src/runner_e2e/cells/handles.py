@@ -11,12 +11,28 @@ import hashlib
 import hmac
 import re
 import secrets
+from typing import TYPE_CHECKING
 
 from runner_e2e.errors import UsageError
 
-__all__ = ["DEFAULT_KEY_VARIABLE", "KEY_BYTES", "PUBLIC_KEY", "handle", "is_handle", "parse_key", "random_key"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "DEFAULT_KEY_VARIABLE",
+    "KEY_BYTES",
+    "PREVIOUS_KEY_SUFFIX",
+    "PUBLIC_KEY",
+    "campaign_keys",
+    "handle",
+    "is_handle",
+    "parse_key",
+    "random_key",
+]
 
 DEFAULT_KEY_VARIABLE = "RUNNER_E2E_CAMPAIGN_KEY"
+PREVIOUS_KEY_SUFFIX = "_PREVIOUS"
+"""Added to the name of the key's variable: the key before it, which stays valid while keys are changed."""
 KEY_BYTES = 32
 _HANDLE = re.compile(r"cell-[0-9a-f]{16}")
 
@@ -40,6 +56,18 @@ def is_handle(text: str) -> bool:
 def random_key() -> bytes:
     """Returns a new key of 32 bytes from the operating system's generator."""
     return secrets.token_bytes(KEY_BYTES)
+
+
+def campaign_keys(environ: Mapping[str, str], *, variable: str = DEFAULT_KEY_VARIABLE) -> tuple[bytes, ...]:
+    """The campaign key in *environ*, and the previous one while keys are changed; empty where there is none.
+
+    Raises :class:`UsageError` for one that is no key, and for a previous one alone.
+    """
+    names = (variable, f"{variable}{PREVIOUS_KEY_SUFFIX}")
+    found = {name: parse_key(text, variable=name) for name in names if (text := environ.get(name, "")).strip()}
+    if variable not in found and found:
+        raise UsageError(f"{names[1]} is set and {variable} is not", fix=f"give the new key as {variable}")
+    return tuple(found.values())
 
 
 def parse_key(text: str, *, variable: str = DEFAULT_KEY_VARIABLE) -> bytes:

@@ -19,6 +19,7 @@ import json
 import re
 import secrets
 import zlib
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -121,7 +122,15 @@ def seal(ids: Sequence[str], *, key: bytes, nonce: str, repository: str) -> str:
     return text
 
 
-def open_selection(text: str, *, keys: Sequence[bytes], nonce: str, repository: str) -> tuple[str, ...]:
+@dataclass(frozen=True, kw_only=True)
+class OpenedSelection:
+    """The ids, and the key that they were sealed with: the sender names the cells by handles under it."""
+
+    ids: tuple[str, ...]
+    key: bytes
+
+
+def open_selection(text: str, *, keys: Sequence[bytes], nonce: str, repository: str) -> OpenedSelection:
     """Opens a sealed selection with the one of *keys* that it was sealed with (two are valid while a key is changed).
 
     Raises :class:`~runner_e2e.errors.RefusedError`; no message shows anything of what is sealed, or of a key.
@@ -141,7 +150,7 @@ def open_selection(text: str, *, keys: Sequence[bytes], nonce: str, repository: 
             why="the key was changed since, or the run's environment has another one",
             fix="give the older key as RUNNER_E2E_CAMPAIGN_KEY_PREVIOUS, or start the campaign anew",
         )
-    return _parsed(_decrypted(found[2], key, _bound_to(nonce, repository)))
+    return OpenedSelection(ids=_parsed(_decrypted(found[2], key, _bound_to(nonce, repository))), key=key)
 
 
 def _decrypted(data: str, key: bytes, bound: bytes) -> bytes:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e import gha
 from runner_e2e.cells.catalog import read_catalog
 from runner_e2e.cells.durations import format_duration
+from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE, campaign_keys
 from runner_e2e.cells.model import DEFAULT_CATALOG_PATH
+from runner_e2e.cells.selectors import cell_by_handle
 from runner_e2e.engine.campaign_plan import RunOptions
 from runner_e2e.engine.local import run_campaign, take_cell
 from runner_e2e.engine.own_process import own_process
+from runner_e2e.errors import UsageError
 from runner_e2e.report.billing import cost_text, total
 from runner_e2e.report.results import RESULT_FILE
 from runner_e2e.report.summary import cell_summary
 
 if TYPE_CHECKING:
+    from runner_e2e.cells.model import Catalog, Cell
     from runner_e2e.engine.campaign_plan import Campaign, PlannedCell
     from runner_e2e.engine.local import CampaignOutcome
     from runner_e2e.report.results import Result
@@ -35,8 +41,9 @@ def run_selected_cell() -> int:
     :func:`~runner_e2e.engine.own_process.own_process` and :func:`~runner_e2e.engine.local.run_campaign` raise, before
     anything is started.
     """
+    _check_claim()
     catalog = read_catalog(Path(gha.read_input("configuration", default=DEFAULT_CATALOG_PATH)))
-    cell = take_cell(catalog)
+    cell, key = _chosen(catalog)
     reporter = StepReporter()
     try:
         with own_process(catalog) as process:
@@ -44,7 +51,7 @@ def run_selected_cell() -> int:
                 target=Path.cwd(),
                 output=Path(gha.read_input("output", default=DEFAULT_OUTPUT)),
                 environ=process.environ,
-                handle_key=process.handle_key,
+                handle_key=key or process.handle_key,
                 runner_files=gha.runner_files(),
                 relay=True,
                 probe="insist",
@@ -54,6 +61,42 @@ def run_selected_cell() -> int:
         reporter.close()
     tell(outcome)
     return outcome.exit_code
+
+
+def _check_claim() -> None:
+    """Refuses where the job was given a claim, and it is not that of this attempt."""
+    claim = gha.read_input("claim")
+    if claim:
+        from runner_e2e.dispatch.claim import check_claim
+
+        contexts = gha.run_contexts()
+        check_claim(claim, run=contexts.run_id, attempt=contexts.run_attempt)
+
+
+def _chosen(catalog: Catalog) -> tuple[Cell, bytes | None]:
+    """The cell that the input `handle` names and the key it was made with, else the one whose id is in the environment.
+
+    Two keys are valid while the campaign key is changed.
+    """
+    handle = gha.read_input("handle")
+    if not handle:
+        return take_cell(catalog), None
+    if os.environ.get(catalog.selected_id.variable):
+        raise UsageError(
+            f"the input `handle` and the variable {catalog.selected_id.variable} exclude each other",
+            fix="give the handle of the matrix, or the id of one cell",
+        )
+    keys = campaign_keys(os.environ)
+    if not keys:
+        raise UsageError(
+            "a handle needs the campaign key",
+            why=f"{DEFAULT_KEY_VARIABLE} is empty in this step, and only the key leads from a handle to its cell",
+            fix=f"give {DEFAULT_KEY_VARIABLE} in the `env:` of this step",
+        )
+    for key in keys[:-1]:
+        with contextlib.suppress(UsageError):
+            return cell_by_handle(catalog, key, handle), key
+    return cell_by_handle(catalog, keys[-1], handle), keys[-1]
 
 
 class StepReporter:

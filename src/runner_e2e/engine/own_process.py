@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e import kernel, selected_id
-from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE, parse_key
+from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE, PREVIOUS_KEY_SUFFIX, parse_key
 from runner_e2e.engine.cancellation import Cancellation
 from runner_e2e.engine.supervisor import children, kill_children
 
@@ -45,8 +45,9 @@ def own_process(catalog: Catalog, *, key_variable: str = DEFAULT_KEY_VARIABLE) -
     """
     text = os.environ.get(key_variable, "")
     key = parse_key(text, variable=key_variable) if text.strip() else None
-    environ = {name: value for name, value in os.environ.items() if name != key_variable}
-    for name in (key_variable, *catalog.credentials):
+    keys = (key_variable, f"{key_variable}{PREVIOUS_KEY_SUFFIX}")
+    environ = {name: value for name, value in os.environ.items() if name not in keys}
+    for name in (*keys, *catalog.credentials):
         selected_id.erase(name)
     kernel.set_child_subreaper()
     kernel.set_dumpable(dumpable=False)

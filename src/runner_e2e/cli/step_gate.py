@@ -1,0 +1,163 @@
+"""What the action's ``gate``, ``plan`` and ``claim`` do: who may pay, for which cells, and that nobody else does."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner_e2e import gha
+from runner_e2e.errors import UsageError
+
+if TYPE_CHECKING:
+    from runner_e2e.cells.model import Catalog, Cell
+    from runner_e2e.dispatch.admission import Admission
+    from runner_e2e.dispatch.github_api import GitHubApi
+
+__all__ = ["claim", "gate", "plan"]
+
+
+def gate() -> int:
+    """Passes the gate or refuses; outputs the target's commit. Raises what :func:`admit` raises."""
+    from runner_e2e.dispatch.admission import Application, admit
+
+    contexts = gha.run_contexts()
+    application = Application(
+        allowlist=gha.read_input("allowlist"),
+        branch=gha.read_input("target"),
+        default_branch=gha.read_input("default-branch"),
+        claim=gha.read_input("claim"),
+    )
+    admission = admit(_api(contexts), contexts, application)
+    gha.write_outputs(
+        {
+            "target-sha": admission.target.sha,
+            "target-ref": admission.target.ref,
+            "default-branch": admission.default_branch,
+        }
+    )
+    for line in _passed(admission):
+        print(f"gate: {line}")
+    return 0
+
+
+def plan() -> int:
+    """Turns selectors or a sealed selection into a matrix. Raises what the selectors, the seal and the matrix raise."""
+    from runner_e2e.cells.catalog import read_catalog
+    from runner_e2e.cells.handles import campaign_keys
+    from runner_e2e.cells.matrix import MAXIMUM_JOBS, make_matrix
+    from runner_e2e.cells.model import DEFAULT_CATALOG_PATH
+
+    keys = campaign_keys(os.environ)
+    catalog = read_catalog(Path(gha.read_input("configuration", default=DEFAULT_CATALOG_PATH)))
+    sealed = gha.read_input("sealed-selection")
+    cells, key = _unsealed(catalog, sealed, keys) if sealed else (_selected(catalog), next(iter(keys), None))
+    made = make_matrix(catalog, cells, key=key)
+    if len(made.shards) > 1:
+        raise UsageError(
+            f"the selection has {made.cells} cells, and one run has a matrix of at most {MAXIMUM_JOBS} jobs",
+            fix="send it with `runner-e2e dispatch start`, which makes several runs, or select fewer cells",
+        )
+    (shard,) = made.shards
+    gha.write_outputs(
+        {
+            "matrix": json.dumps(shard.to_data(), separators=(",", ":")),
+            "cells": str(made.cells),
+            "max-parallel": str(made.max_parallel),
+        }
+    )
+    known = [cell.expected_cost for cell in cells if cell.expected_cost is not None]
+    unknown = len(cells) - len(known)
+    cost = f"${sum(known):.2f}" + (f" and the unknown cost of {unknown}" if unknown else "")
+    print(f"plan: {made.cells} cells, expected cost {cost} an attempt, at most {1 + catalog.retries} attempts each")
+    gha.append_summary(f"**Plan:** {made.cells} cells, expected cost {cost} an attempt.\n")
+    return 0
+
+
+def claim() -> int:
+    """Takes the claim of this attempt or ends. Raises what :func:`take_claim` raises."""
+    from runner_e2e.cells.sealed import check_nonce
+    from runner_e2e.dispatch.claim import Claim, scheduled_nonce, take_claim
+    from runner_e2e.dispatch.records import read_run
+
+    contexts = gha.run_contexts()
+    api = _api(contexts)
+    if not (contexts.run_id.isdigit() and contexts.run_attempt.isdigit()):
+        raise UsageError("this is no step of a job", why="GITHUB_RUN_ID is not set", fix="run it in a workflow")
+    run = read_run(api, int(contexts.run_id), int(contexts.run_attempt))
+    nonce = gha.read_input("nonce")
+    if run.event == "schedule":
+        # Nobody sent a scheduled run, so nobody can have made a nonce for it.
+        nonce = scheduled_nonce(run.id)
+    elif nonce:
+        check_nonce(nonce, created_at=datetime.fromisoformat(run.created_at))
+    else:
+        # A run that was started by hand, without a client that made a nonce, is one of its own.
+        nonce = f"manual-{run.id}"
+    taken = Claim(nonce=nonce, run=run.id, attempt=run.attempt)
+    take_claim(api, taken, commit=run.head_sha)
+    gha.write_outputs({"claim": str(taken)})
+    print(f"claim: attempt {taken.attempt} of this run holds {taken.nonce}")
+    return 0
+
+
+def _api(contexts: gha.RunContexts) -> GitHubApi:
+    from runner_e2e.dispatch.github_api import DEFAULT_URL, GitHubApi
+
+    return GitHubApi(
+        repository=contexts.repository, token=gha.read_input("github-token"), url=contexts.api_url or DEFAULT_URL
+    )
+
+
+def _passed(admission: Admission) -> list[str]:
+    run = admission.run
+    who = f"{run.actor.login} (id {run.actor.id})"
+    if run.triggering_actor.id != run.actor.id:
+        who += f", again by {run.triggering_actor.login} (id {run.triggering_actor.id})"
+    lines = [
+        f"may pay: `{run.event}` by {who}, definition on {admission.default_branch}, attempt {run.attempt}",
+        f"target: {admission.target.ref} at {admission.target.sha}",
+    ]
+    if admission.claim is not None:
+        lines.append(f"claim: {admission.claim.nonce}")
+    return lines
+
+
+def _unsealed(catalog: Catalog, sealed: str, keys: tuple[bytes, ...]) -> tuple[tuple[Cell, ...], bytes]:
+    from runner_e2e.cells.sealed import open_selection
+    from runner_e2e.cells.selectors import cell_by_id
+    from runner_e2e.errors import RefusedError, RunnerE2EError
+
+    if _selectors():
+        raise UsageError("a sealed selection excludes selectors", fix="give one of them")
+    nonce, repository = gha.read_input("nonce"), gha.run_contexts().repository
+    opened = open_selection(sealed, keys=keys, nonce=nonce, repository=repository)
+    cells = []
+    for each in opened.ids:
+        try:
+            cells.append(cell_by_id(catalog, each))
+        except RunnerE2EError:
+            # The message would name the id.
+            raise RefusedError(
+                f"{catalog.path} does not have a cell of the sealed selection, or excludes it (it is not shown here)",
+                why="the target's catalog is another one than that of the plan",
+                fix="plan the campaign from the catalog of the target",
+            ) from None
+    return tuple(cells), opened.key
+
+
+def _selected(catalog: Catalog) -> tuple[Cell, ...]:
+    from runner_e2e.cells.selectors import Selection, select
+
+    every = gha.read_input("all", default="false")
+    if every not in {"true", "false"}:
+        raise UsageError(f"the input `all` is {every[:20]!r}", fix="write true or false")
+    return select(catalog, Selection(all=every == "true", **_selectors()))
+
+
+def _selectors() -> dict[str, tuple[str, ...]]:
+    """The selectors that may be public. There is none for cases and ids: those are handed over sealed."""
+    names = ("suites", "groups", "profiles", "environments")
+    return {name: found for name in names if (found := gha.read_list_input(name))}

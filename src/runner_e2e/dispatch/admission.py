@@ -1,0 +1,76 @@
+"""Lets a run in: reads GitHub's records, passes the gate, pins the target, checks the claim. In this order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runner_e2e.dispatch.claim import check_claim
+from runner_e2e.dispatch.gate import Passage, parse_allowlist, pass_gate
+from runner_e2e.dispatch.records import RepositoryRecord, read_repository, read_run
+from runner_e2e.dispatch.target import Target, resolve_target
+from runner_e2e.errors import RefusedError
+
+if TYPE_CHECKING:
+    from runner_e2e.dispatch.claim import Claim
+    from runner_e2e.dispatch.github_api import GitHubApi
+    from runner_e2e.dispatch.records import RunRecord
+    from runner_e2e.gha import RunContexts
+
+__all__ = ["Admission", "Application", "admit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """What a job brings to the gate.
+
+    *allowlist* is the JSON list of numeric ids. *branch* is the branch that is paid for (empty: the commit of the run
+    itself). *default_branch* is what an earlier gate of the same attempt found, which saves a request; empty asks
+    GitHub. *claim* is checked where it is given.
+    """
+
+    allowlist: str
+    branch: str = ""
+    default_branch: str = ""
+    claim: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """A run that may pay, for *target*; *claim* where the job was given one."""
+
+    run: RunRecord
+    default_branch: str
+    target: Target
+    claim: Claim | None = None
+
+
+def admit(api: GitHubApi, contexts: RunContexts, application: Application) -> Admission:
+    """Decides whether this run may pay.
+
+    Raises :class:`~runner_e2e.errors.RefusedError` with every reason, and :class:`~runner_e2e.errors.GitHubError`
+    where GitHub does not say what is needed: then the run may not pay either.
+    """
+    allowed = parse_allowlist(application.allowlist)
+    if not (contexts.run_id.isdigit() and contexts.run_attempt.isdigit()):
+        raise RefusedError(
+            "the job does not say which run it belongs to",
+            why="GITHUB_RUN_ID or GITHUB_RUN_ATTEMPT is not a number",
+            fix="run the gate as a step of a job",
+        )
+    run = read_run(api, int(contexts.run_id), int(contexts.run_attempt))
+    if application.default_branch:
+        repository = RepositoryRecord(
+            id=run.repository_id, full_name=run.repository, default_branch=application.default_branch, private=False
+        )
+    else:
+        repository = read_repository(api)
+    pass_gate(Passage(contexts=contexts, run=run, repository=repository, allowlist=allowed))
+    claim = None
+    if application.claim:
+        claim = check_claim(application.claim, run=contexts.run_id, attempt=contexts.run_attempt)
+    if application.branch:
+        target = resolve_target(api, application.branch)
+    else:
+        target = Target(sha=run.head_sha, ref=f"refs/heads/{run.head_branch}")
+    return Admission(run=run, default_branch=repository.default_branch, target=target, claim=claim)
