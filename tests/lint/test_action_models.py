@@ -7,14 +7,17 @@ import re
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from tests.lint.action_table import END, PAGE, START, table
 
 from runner_e2e.lint.action_models import ActionUse, check_entry, known_actions, models_of, read_model
-from runner_e2e.lint.finding import Finding
 from runner_e2e.lint.linter import lint
+
+if TYPE_CHECKING:
+    from runner_e2e.lint.finding import Finding
 
 PACKAGE = files("runner_e2e.lint")
 DATA: dict[str, Any] = json.loads(PACKAGE.joinpath("data", "actions.json").read_text("utf-8"))
@@ -208,9 +211,11 @@ def test_a_version_in_a_comment_chooses(tmp_path: Path) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     workflow = tmp_path / ".github" / "workflows" / "w.yml"
     workflow.parent.mkdir(parents=True)
-    step = f"  - uses: codecov/codecov-action@{commit}{{}}\n    with: {{{{xtra_args: '${{{{{{{{ inputs.selected-id }}}}}}}}'}}}}\n"
-    head = "on: {workflow_dispatch: {inputs: {selected-id: {}}}}\njobs:\n a:\n  runs-on: x\n  steps:\n"
-    workflow.write_text(head + step.format(" # v3.1.4") + step.format(" # v5.0.0") + step.format(""))
+    lines = ["on: {workflow_dispatch: {inputs: {selected-id: {}}}}", "jobs:", " a:", "  runs-on: x", "  steps:"]
+    for comment in (" # v3.1.4", " # v5.0.0", ""):
+        lines.append(f"  - uses: codecov/codecov-action@{commit}{comment}")
+        lines.append("    with: {xtra_args: '${{ inputs.selected-id }}'}")
+    workflow.write_text("\n".join(lines))
     report = lint([workflow], current=tmp_path)
     found = [(each.span.line, each.confidence.name) for each in report.findings if each.rule == "confidential-argv"]
     assert found == [(7, "HIGH"), (11, "MEDIUM")]  # the third one may be of either version
@@ -249,3 +254,14 @@ def test_a_model_of_the_configuration_takes_the_place_of_ours() -> None:
     assert [reach.subject for reach in model.reaches["url"]] == ["svn"]
     assert model.knows("anything")
     assert not read_model({"uses": "a/b"}).knows("anything")
+
+
+def test_the_page_shows_the_data() -> None:
+    page = PAGE.read_text()
+    assert page[page.index(START) + len(START) : page.index(END)] == table()
+
+
+def test_the_page_names_every_key_of_a_model() -> None:
+    rows = re.findall(r"^\| ((?:`[a-z-]+`(?:, )?)+) \|", PAGE.read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
+    assert named == set(SCHEMA["$defs"]["entry"]["properties"])
