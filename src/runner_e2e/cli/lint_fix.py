@@ -42,10 +42,11 @@ def fix_options(command: _F) -> _F:
     return fix(diff(command))
 
 
-def fixed(lint: Callable[[Mapping[Path, str]], Report], *, fix: str | None, diff: bool) -> Report | None:
-    """Repairs files, or shows how with *diff*; *lint* reports on the files with the texts it is given.
+def fixed(lint: Callable[[Mapping[Path, str]], Report], *, fix: str | None, diff: bool) -> Report:
+    """Repairs files, or prints with *diff* how, as a patch alone on the standard output.
 
-    The report is about what remains. None after a patch: it stands alone on the standard output.
+    *lint* reports on the files with the texts that it is given in place of some of them. The report is about the files
+    as they are afterwards.
     """
     from runner_e2e.lint.fix import apply_fixes
     from runner_e2e.lint.fix_files import unified_diff, write_changes
@@ -54,7 +55,7 @@ def fixed(lint: Callable[[Mapping[Path, str]], Report], *, fix: str | None, diff
     if diff:
         click.echo(unified_diff(outcome.changes).encode("utf-8"), nl=False)
         click.echo(_summary(outcome, "would be fixed"), err=True)
-        return None
+        return outcome.before
     write_changes(outcome.changes)
     click.echo(_summary(outcome, "fixed"), err=True)
     return outcome.report
