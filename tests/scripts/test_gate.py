@@ -1,0 +1,263 @@
+"""``command: gate``, ``plan`` and ``claim`` as a runner starts them, against a double of GitHub."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.github_double.server import Server
+from tests.github_double.state import Run, State
+
+from runner_e2e.cells.handles import handle, random_key
+from runner_e2e.cells.sealed import new_nonce, seal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCRIPTS = Path(__file__).resolve().parent.parent.parent / "scripts"
+KEY, OLD_KEY = random_key(), random_key()
+CANARY = "chat.codex.local.canary-51f2d8"
+CATALOG = """
+harness: { command: [python3, harness.py] }
+credentials: { OPENAI_API_KEY: }
+profiles: { codex: { credential: OPENAI_API_KEY } }
+environments: { local: }
+suites:
+  chat: { profiles: [codex], environments: [local], cases: [canary-51f2d8, other], expected-cost: 0.5 }
+"""
+
+
+@dataclass(kw_only=True)
+class Job:
+    """One run of a workflow on the double, and the files that a runner gives to its steps."""
+
+    double: Server
+    run: Run
+    directory: Path
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def step(self, command: str, *, attempt: int = 1, **inputs: Any) -> subprocess.CompletedProcess[str]:
+        for name in ("output", "summary"):
+            (self.directory / name).write_text("")
+        state, run = self.double.state, self.run
+        contexts = {
+            "ACTIONS": "true",
+            "REPOSITORY": state.repository,
+            "REPOSITORY_ID": str(state.repository_id),
+            "RUN_ID": str(run.id),
+            "RUN_ATTEMPT": str(attempt),
+            "EVENT_NAME": run.event,
+            "REF": run.ref,
+            "SHA": run.sha,
+            "WORKFLOW_SHA": run.sha,
+            "WORKFLOW_REF": f"{state.repository}/{run.workflow.path}@{run.ref}",
+            "ACTOR": run.actor.login,
+            "ACTOR_ID": str(run.actor.id),
+            "TRIGGERING_ACTOR": run.attempts[attempt - 1].triggering_actor.login,
+            "API_URL": self.double.url,
+            "OUTPUT": str(self.directory / "output"),
+            "STEP_SUMMARY": str(self.directory / "summary"),
+        }
+        given = {f"RUNNER_E2E_INPUT_{name.upper()}": value for name, value in inputs.items()}
+        environ = {"PATH": os.environ["PATH"], **{f"GITHUB_{name}": value for name, value in contexts.items()}}
+        return subprocess.run(
+            [sys.executable, "-I", str(SCRIPTS / f"{command}.py")],
+            cwd=self.directory, env={**environ, **given, **self.environ}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        text = (self.directory / "output").read_text()
+        return dict(re.findall(r"^([a-z-]+)<<\S+\n(.*?)\nrunner-e2e-", text, re.MULTILINE | re.DOTALL))
+
+
+@pytest.fixture
+def double() -> Iterator[Server]:
+    # GitHub's clock is the machine's: nonces are compared with it.
+    with Server(State()) as server:
+        server.state.clock.sleep(datetime.now(UTC).timestamp() - server.state.clock.now())
+        server.state.add_workflow(
+            ".github/workflows/paid.yml", inputs={"nonce": False}, triggers=("workflow_dispatch", "schedule")
+        )
+        yield server
+
+
+@pytest.fixture
+def job(double: Server, tmp_path: Path) -> Job:
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github" / "runner-e2e.yml").write_text(CATALOG)
+    alice = double.state.users["alice"]
+    return Job(double=double, directory=tmp_path, run=double.state.dispatch("paid.yml", "main", {}, alice))
+
+
+GATE = {"github_token": "token-of-alice", "allowlist": "[11]"}
+
+
+def test_the_gate_passes_and_pins_the_target(job: Job) -> None:
+    job.double.state.refs["refs/heads/feature/x"] = sha = job.double.state.commit({"f": b""}, [], "feature")
+    done = job.step("gate", **GATE, target="feature/x")
+    assert done.returncode == 0, done.stdout
+    assert job.outputs == {"target-sha": sha, "target-ref": "refs/heads/feature/x", "default-branch": "main"}
+    assert "may pay: `workflow_dispatch` by alice (id 11)" in done.stdout
+
+
+def test_a_repeated_gate_needs_one_request(job: Job) -> None:
+    claim = f"n:{job.run.id}:1"
+    done = job.step("gate", **GATE, default_branch="main", claim=claim)
+    assert done.returncode == 0, done.stdout
+    assert len(job.double.log) == 1
+    assert job.outputs["target-sha"] == job.run.sha
+
+
+@pytest.mark.parametrize(
+    ("inputs", "status", "said"),
+    [
+        ({"allowlist": "[22]"}, 3, "alice (id 11) is not on the allowlist"),
+        ({"allowlist": ""}, 3, "the allowlist is empty"),
+        ({"github_token": ""}, 2, "there is no token"),
+        ({"github_token": "wrong"}, 3, "401"),
+        ({"target": "gone"}, 3, "no branch 'gone'"),
+        ({"target": "refs/heads/main"}, 3, "is a ref"),
+        ({"default_branch": "other"}, 3, "definition is on `main`"),
+        ({"claim": "n:1:1"}, 3, "the claim is that of run 1"),
+    ],
+)
+def test_the_gate_refuses(job: Job, inputs: dict[str, str], status: int, said: str) -> None:
+    done = job.step("gate", **{**GATE, **inputs})
+    assert done.returncode == status, done.stdout + done.stderr
+    assert said in done.stdout
+    assert done.stdout.startswith("::error title=runner-e2e gate::")
+    assert not job.outputs
+
+
+def test_an_api_that_fails_is_a_refusal(job: Job) -> None:
+    job.double.faults.order("html", "GET", "attempts")
+    done = job.step("gate", **GATE)
+    assert done.returncode == 3
+    assert "HTML" in done.stdout
+
+
+def test_every_reason_is_an_annotation(job: Job) -> None:
+    job.run.event = "push"
+    done = job.step("gate", **{**GATE, "allowlist": "[1]"})
+    assert done.returncode == 3
+    assert done.stdout.count("::error ") == 2
+
+
+def test_a_rerun_by_somebody_else(job: Job) -> None:
+    bob = job.double.state.add_user("bob", 22)
+    job.run.last.status = "completed"
+    job.double.state.rerun(job.run, bob, failed_only=True)
+    done = job.step("gate", attempt=2, **GATE)
+    assert done.returncode == 3
+    assert "the triggering actor bob (id 22) is not on the allowlist" in done.stdout
+    assert job.step("gate", attempt=2, **{**GATE, "allowlist": "[11, 22]"}).returncode == 0
+
+
+def entries(job: Job) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(job.outputs["matrix"])["include"]
+    return found
+
+
+def test_the_plan_names_no_cell(job: Job) -> None:
+    job.environ = {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}
+    done = job.step("plan", suites="chat")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {entry["handle"] for entry in entries(job)} == {handle(KEY, CANARY), handle(KEY, "chat.codex.local.other")}
+    assert job.outputs["cells"] == "2"
+    assert "$1.00" in done.stdout
+    for text in (done.stdout, (job.directory / "output").read_text(), (job.directory / "summary").read_text()):
+        assert "canary" not in text
+
+
+@pytest.mark.parametrize("key", [KEY, OLD_KEY], ids=["current", "previous"])
+def test_the_plan_opens_a_sealed_selection(job: Job, key: bytes) -> None:
+    job.environ = {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex(), "RUNNER_E2E_CAMPAIGN_KEY_PREVIOUS": OLD_KEY.hex()}
+    sealed = seal([CANARY], key=key, nonce="n", repository="octo/evals")
+    done = job.step("plan", sealed_selection=sealed, nonce="n")
+    assert done.returncode == 0, done.stdout
+    (entry,) = entries(job)
+    assert entry["handle"] == handle(key, CANARY)
+    assert set(entry) == {
+        "index", "handle", "credential", "environment_credential", "environment", "timeout", "job_timeout"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("inputs", "environ", "status", "said"),
+    [
+        ({"suites": "chat"}, {}, 3, "a matrix needs a campaign key"),
+        ({"suites": "none"}, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 2, "none"),
+        ({}, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 3, "nothing was selected"),
+        ({"all": "yes"}, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 2, "write true or false"),
+        ({"sealed_selection": "sealed1.x"}, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 3, "damaged"),
+        ({"sealed_selection": seal([CANARY], key=OLD_KEY, nonce="n", repository="octo/evals"), "nonce": "n"},
+         {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 3, "which is not here"),
+        ({"sealed_selection": seal([CANARY], key=KEY, nonce="other", repository="octo/evals"), "nonce": "n"},
+         {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 3, "does not open"),
+        ({"sealed_selection": seal([CANARY + "x"], key=KEY, nonce="n", repository="octo/evals"), "nonce": "n"},
+         {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 3, "does not have a cell"),
+        ({"sealed_selection": "sealed1.x", "suites": "chat"}, {}, 2, "excludes selectors"),
+        ({"suites": "chat"}, {"RUNNER_E2E_CAMPAIGN_KEY_PREVIOUS": KEY.hex()}, 2, "give the new key"),
+    ],
+)  # fmt: skip
+def test_the_plan_refuses(job: Job, inputs: dict[str, str], environ: dict[str, str], status: int, said: str) -> None:
+    job.environ = environ
+    done = job.step("plan", **inputs)
+    assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr
+    assert "canary" not in done.stdout + done.stderr
+    assert not job.outputs
+
+
+def test_a_plan_of_more_cells_than_a_matrix_takes(job: Job) -> None:
+    cases = ", ".join(f"case-{number}" for number in range(257))
+    (job.directory / ".github" / "runner-e2e.yml").write_text(CATALOG.replace("canary-51f2d8, other", cases))
+    job.environ = {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}
+    done = job.step("plan", all="true")
+    assert done.returncode == 2
+    assert "257 cells" in done.stdout
+    assert "runner-e2e dispatch start" in done.stdout
+
+
+def test_one_run_gets_the_claim(job: Job) -> None:
+    nonce = new_nonce(datetime.now(UTC))
+    first, second = job, Job(double=job.double, directory=job.directory, run=job.double.state.dispatch(
+        "paid.yml", "main", {}, job.double.state.users["alice"]
+    ))  # fmt: skip
+    done = first.step("claim", github_token="token-of-alice", nonce=nonce)
+    assert done.returncode == 0, done.stdout
+    assert first.outputs == {"claim": f"{nonce}:{first.run.id}:1"}
+    done = second.step("claim", github_token="token-of-alice", nonce=nonce)
+    assert done.returncode == 3
+    assert f"run {first.run.id}, attempt 1, has claimed" in done.stdout
+
+
+@pytest.mark.parametrize(("nonce", "said"), [("20200101t000000z-0123456789abcdef", "stale"), ("x", "no valid form")])
+def test_a_nonce_that_is_none(job: Job, nonce: str, said: str) -> None:
+    done = job.step("claim", github_token="token-of-alice", nonce=nonce)
+    assert done.returncode == 3
+    assert said in done.stdout
+
+
+def test_a_scheduled_run_has_a_nonce_of_its_own(job: Job) -> None:
+    job.run.event = "schedule"
+    job.step("claim", github_token="token-of-alice", nonce="20261130t120000z-0123456789abcdef")
+    assert job.outputs == {"claim": f"schedule-{job.run.id}:{job.run.id}:1"}
+
+
+def test_a_later_attempt_gets_no_claim_by_itself(job: Job) -> None:
+    job.step("claim", github_token="token-of-alice")
+    assert job.outputs == {"claim": f"manual-{job.run.id}:{job.run.id}:1"}
+    job.run.last.status = "completed"
+    job.double.state.rerun(job.run, job.double.state.users["alice"], failed_only=False)
+    done = job.step("claim", attempt=2, github_token="token-of-alice")
+    assert done.returncode == 3
+    assert f"runner-e2e dispatch authorise-rerun {job.run.id}" in done.stdout
