@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from runner_e2e.errors import UsageError
-from runner_e2e.lint import linter
+from runner_e2e.lint import analysis, linter
 from runner_e2e.lint.linter import Report, default_paths, lint
 from runner_e2e.lint.render import render
 from runner_e2e.lint.values import Confidence
@@ -337,7 +337,7 @@ def test_a_defect_of_ours_is_told_and_the_rest_is_linted(tmp_path: Path, monkeyp
     def broken(*arguments: object) -> None:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(linter, "run_action", broken)
+    monkeypatch.setattr(analysis, "run_action", broken)
     report = lint([], current=tmp_path)
     assert report.defects == 1
     assert "a defect of runner-e2e: ZeroDivisionError: by zero" in str(report.problems[0])

@@ -1,23 +1,25 @@
-"""``runner-e2e lint``: no confidential value reaches a command line."""
+"""``runner-e2e lint``: no confidential value is seen, and nothing is paid by mistake."""
 
 from __future__ import annotations
 
 import gc
 import os
-import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from runner_e2e.cli.lint_known import Known, cache_options, known_options
 from runner_e2e.cli.lint_output import output_options, write_report
-from runner_e2e.errors import UsageError
+from runner_e2e.cli.lint_rules import explanation, print_rules, rule_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from runner_e2e.lint.linter import Report
+    from runner_e2e.lint.cache import Cache
+    from runner_e2e.lint.report import Report
+    from runner_e2e.lint.selection import Selection
 
 __all__ = ["lint"]
 
@@ -27,13 +29,17 @@ _CONFIDENCES = ("low", "medium", "high")
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @output_options
+@rule_options
+@known_options
+@cache_options
 @click.option(
     "--fail-on",
     type=click.Choice(_CONFIDENCES),
     default="medium",
     show_default=True,
-    help="Least confidence of a finding that makes the exit code 1.",
+    help="Least confidence of a finding that makes the exit code 1; a note never does.",
 )
+@click.option("--list-rules", is_flag=True, help="Show the profiles and the rules, and end.")
 @click.option("--explain", metavar="RULE", help="Say what a rule is about, and end.")
 @click.option("--trace", metavar="FILE:LINE", help="Show what is known about every variable before that line.")
 @click.option(
@@ -48,7 +54,11 @@ def lint(  # noqa: PLR0917 - click passes them by name
     paths: tuple[Path, ...],
     form: str,
     output: Path | None,
+    selection: Selection,
+    known: Known,
+    cache: Callable[[], Cache | None],
     fail_on: str,
+    list_rules: bool,
     explain: str | None,
     trace: str | None,
     time_limit: float,
@@ -62,23 +72,41 @@ def lint(  # noqa: PLR0917 - click passes them by name
 
     Exit code: 0 nothing found, 1 findings, 2 a file could not be read.
     """
-    if explain is not None:
-        click.echo(_explanation(explain))
+    if list_rules:
+        print_rules()
         return 0
-    place = _trace_place(trace) if trace is not None else None
+    if explain is not None:
+        click.echo(explanation(explain))
+        return 0
     from runner_e2e.lint.linter import lint as run
 
-    with _no_collection():
-        report = run(
-            paths,
-            current=Path.cwd(),
-            time_limit=time_limit,
-            trace=place is not None,
-            processes=jobs or len(os.sched_getaffinity(0)),
-        )
-    if place is not None:
-        click.echo(_traced(report, *place))
+    current = Path.cwd()
+    changes = known.changes(current)
+
+    def report_on(texts: Mapping[Path, str] | None = None, *, traced: bool = False) -> Report:
+        with _no_collection():
+            return run(
+                paths,
+                current=current,
+                time_limit=time_limit,
+                trace=traced,
+                processes=jobs or len(os.sched_getaffinity(0)),
+                selection=selection,
+                texts=texts,
+                cache=cache(),
+                changes=changes,
+            )
+
+    if trace is not None:
+        from runner_e2e.cli.lint_trace import trace_place, traced
+
+        place = trace_place(trace)
+        click.echo(traced(report_on(traced=True), *place))
         return 0
+    report = report_on()
+    if known.write(report, current=current):
+        return _exit_code(report, None)
+    report = known.without_known(report, current=current, paths=paths, selection=selection)
     write_report(report, form, output)
     return _exit_code(report, fail_on)
 
@@ -95,44 +123,13 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _exit_code(report: Report, fail_on: str) -> int:
+def _exit_code(report: Report, fail_on: str | None) -> int:
+    """The code for *report*; findings count from the confidence *fail_on* on, or not at all."""
     if report.defects:
         return 4
     if report.problems:
         return 2
+    if fail_on is None:
+        return 0
     least = _CONFIDENCES.index(fail_on) + 1
-    return 1 if any(finding.confidence >= least for finding in report.findings) else 0
-
-
-def _explanation(name: str) -> str:
-    from runner_e2e.lint.rules import RULES
-
-    found = next((rule for rule in RULES if rule.id == name), None)
-    if found is None:
-        raise UsageError(f"there is no rule `{name}`", fix=f"name one of: {', '.join(rule.id for rule in RULES)}")
-    return f"{found.id}: {found.summary}\n\n{found.explanation}"
-
-
-def _trace_place(text: str) -> tuple[str, int]:
-    found = re.fullmatch(r"(.+):([0-9]+)", text)
-    if found is None:
-        raise UsageError(f"`--trace {text}` has no line", fix="write the file and the line: `--trace FILE:LINE`")
-    return found[1], int(found[2])
-
-
-def _traced(report: Report, path: str, line: int) -> str:
-    """The variables before the commands of that line; those that carry something first."""
-    wanted = Path(path).resolve()
-    blocks: dict[str, None] = {}
-    for point in report.trace:
-        span = point.origin.span(point.start, point.end)
-        if not span.line <= line <= span.end_line or Path(span.path).resolve() != wanted:
-            continue
-        ordered = sorted(point.variables.items(), key=lambda item: (not item[1].taints, item[0]))
-        command = point.origin.text[point.start : point.end].strip().splitlines()[:1]
-        rows = [f"{span}: before `{command[0] if command else ''}`"]
-        rows += [f"  {name} = {value}" for name, value in ordered]
-        blocks["\n".join(rows)] = None
-    if not blocks:
-        raise UsageError(f"no command of a script stands at {path}:{line}", fix="name the line of a command in `run:`")
-    return "\n".join(blocks)
+    return 1 if any(one.confidence >= least and one.level != "note" for one in report.findings) else 0

@@ -3,253 +3,253 @@
 from __future__ import annotations
 
 import os
-import time
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from runner_e2e.errors import ConfigurationError, Place, Problem, UsageError
-from runner_e2e.lint.jobs import run_action, run_workflow
-from runner_e2e.lint.repository import Document, Repository, find_root, read_document
-from runner_e2e.lint.rules import RULES
-from runner_e2e.lint.run import OutOfTimeError, Run
-from runner_e2e.lint.settings import unknown_rules
-from runner_e2e.lint.sighting import Sighting, Surface
-from runner_e2e.lint.values import Origin
-from runner_e2e.lint.workflow import is_action
-from runner_e2e.yaml_positions import Mapping as MappingNode
+from runner_e2e.lint.files import default_paths, expanded, find_root, shown_path
+from runner_e2e.lint.ignores import holds_for
+from runner_e2e.lint.report import Report, in_order, keep, ordered_problems
+from runner_e2e.lint.selection import FOREIGN, Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from runner_e2e.lint.finding import Finding, Fix, Rule
-    from runner_e2e.lint.shell.results import TracePoint
+    from runner_e2e.cells.model import RuleLevel
+    from runner_e2e.errors import Problem
+    from runner_e2e.lint.cache import Cache
+    from runner_e2e.lint.changes import Changes
+    from runner_e2e.lint.checkers import Checked, Checker
+    from runner_e2e.lint.finding import Finding
+    from runner_e2e.lint.result import FileResult, Ignore
 
-__all__ = ["FILES_PER_PROCESS", "TIME_LIMIT", "Report", "default_paths", "lint"]
+__all__ = ["FILES_PER_PROCESS", "TIME_LIMIT", "Entry", "Report", "Request", "default_paths", "lint"]
 
 TIME_LIMIT = 10.0
 """Seconds for one file, with everything it reaches."""
 
-FILES_PER_PROCESS = 32
+FILES_PER_PROCESS = 24
 """A process more is started for so many files: below, its start costs more than it saves."""
-
-_SUFFIXES = (".yml", ".yaml")
-_ACTION_NAMES = ("action.yml", "action.yaml")
-_SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".mypy_cache"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
-    """What was found in *files* files; *problems* are those that could not be read, or our own defects.
+class Entry:
+    """One file to lint, named by a user itself (*explicit*) or found in a folder; *root* is that of its repository."""
 
-    *fixes* has the fix of a finding by its place in *findings*, where there is one; *hints* are for the reader of the
-    summary and change nothing.
+    path: Path
+    explicit: bool
+    root: Path
+    shown: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """How to lint. Everything in it takes part in what is found in a file.
+
+    Paths are shown from the folder *current* (resolved), with *label* before them. *texts* stand for the files at
+    these resolved paths.
     """
 
-    findings: tuple[Finding, ...]
-    problems: tuple[Problem, ...]
-    files: int
-    defects: int = 0
-    trace: tuple[TracePoint, ...] = ()
-    fixes: Mapping[int, Fix] = field(default_factory=dict)
-    hints: tuple[str, ...] = ()
+    current: Path
+    time_limit: float = TIME_LIMIT
+    trace: bool = False
+    label: str = ""
+    texts: Mapping[Path, str] | None = None
 
 
-def default_paths(root: Path) -> list[Path]:
-    """What is linted in the repository at *root*: workflows, templates of workflows, and every ``action.yml``."""
-    found = list(_yaml_files(root / ".github" / "workflows"))
-    found += _yaml_files(root / "workflows-templates")
-    for folder, names, files in os.walk(root):
-        names[:] = sorted(set(names) - _SKIPPED_FOLDERS)
-        found += [Path(folder, name) for name in _ACTION_NAMES if name in files]
-    return found
-
-
-def _yaml_files(folder: Path) -> Iterator[Path]:
-    if folder.is_dir():
-        yield from (path for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES and path.is_file())
-
-
-def _expanded(paths: Sequence[Path], current: Path) -> Iterator[tuple[Path, bool]]:
-    """Every file to lint, and whether it was named itself."""
-    for path in paths or (current,):
-        if path.is_dir():
-            repository = (path / ".github" / "workflows").is_dir() or not paths
-            inner = default_paths(path) if repository else _all_yaml(path)
-            yield from ((each, False) for each in inner)
-        elif path.exists():
-            yield path, True
-        else:
-            raise UsageError(f"there is no file {path}", fix="check the path")
-
-
-def _all_yaml(root: Path) -> Iterator[Path]:
-    for folder, names, files in os.walk(root):
-        names[:] = sorted(set(names) - _SKIPPED_FOLDERS)
-        yield from (Path(folder, name) for name in sorted(files) if name.endswith(_SUFFIXES))
-
-
-def lint(
+def lint(  # noqa: PLR0913 - the options of one run, by name
     paths: Sequence[Path],
     *,
     current: Path,
     time_limit: float = TIME_LIMIT,
     trace: bool = False,
     processes: int = 1,
+    selection: Selection | None = None,
+    label: str = "",
+    texts: Mapping[Path, str] | None = None,
+    cache: Cache | None = None,
+    changes: Changes | None = None,
+    foreign: Checker | None = None,
 ) -> Report:
     """Lints *paths*: files, or folders whose workflows and actions are taken; nothing means the folder *current*.
 
-    Many files are shared among at most *processes* processes, unless there is a *trace* to keep.
+    Many files are shared among at most *processes* processes, unless there is a *trace* to keep. *foreign* adds the
+    findings of another linter, *changes* keeps only what has to do with changed files.
 
     Raises :class:`~runner_e2e.errors.UsageError` for a path that does not exist.
     """
-    files: dict[Path, tuple[Path, bool]] = {}
-    for path, explicit in _expanded(paths, current):
-        files.setdefault(path.resolve(), (path, explicit))
-    chosen = list(files.values())
-    count = 1 if trace else min(processes, len(chosen) // FILES_PER_PROCESS)
-    if count < 2:
-        return _lint_files(chosen, current, time_limit, trace=trace)
-    # Imported here: most calls have few files, and these modules take longer to load than such a call.
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # Forked: the children have everything loaded, and only findings come back.
-    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
-        shares = [chosen[number::count] for number in range(count)]
-        reports = pool.map(partial(_lint_files, current=current, time_limit=time_limit, trace=False), shares)
-        return _merged(tuple(reports))
+    request = Request(current=current.resolve(), time_limit=time_limit, trace=trace, label=label, texts=texts)
+    entries = _entries(paths, request)
+    finish = None if foreign is None else foreign.start([(entry.path, entry.shown) for entry in entries])
+    results = _results(entries, request, 1 if trace or texts else processes, None if trace or texts else cache)
+    gathering = _Gathering(selection or Selection(), changes, whole=not paths)
+    for entry, result in zip(entries, results, strict=True):
+        gathering.add(entry, result)
+    if finish is not None:
+        gathering.add_foreign(finish(), entries, results, request)
+    gathering.add_unused(entries, results)
+    return gathering.report(entries, results)
 
 
-def _lint_files(files: Sequence[tuple[Path, bool]], current: Path, time_limit: float, *, trace: bool) -> Report:
-    linter = _Linter(current.resolve(), time_limit, trace=trace)
-    for path, explicit in files:
-        linter.check(path, explicit=explicit)
-    return linter.report(len(files))
+def _entries(paths: Sequence[Path], request: Request) -> list[Entry]:
+    """Every file once, however it is named."""
+    files: dict[str, tuple[Path, bool]] = {}
+    for path, explicit in expanded(paths, request.current):
+        files.setdefault(os.path.realpath(path), (path, explicit))
+    roots: dict[Path, Path] = {}
+    entries = []
+    for path, explicit in files.values():
+        absolute = path.absolute()
+        if absolute.parent not in roots:
+            roots[absolute.parent] = find_root(absolute).resolve()
+        shown = request.label + shown_path(absolute, request.current)
+        entries.append(Entry(path=path, explicit=explicit, root=roots[absolute.parent], shown=shown))
+    return entries
 
 
-def _merged(reports: Sequence[Report]) -> Report:
-    """One report of several: what two of them reached is told once."""
-    found: dict[tuple[object, ...], Finding] = {}
-    for report in reports:
-        for finding in report.findings:
-            _keep(found, finding)
-    problems = dict.fromkeys(problem for report in reports for problem in report.problems)
-    return Report(
-        findings=_in_order(found.values()),
-        problems=tuple(sorted(problems, key=lambda problem: problem.place or Place(path=""))),
-        files=sum(report.files for report in reports),
-        defects=sum(report.defects for report in reports),
-    )
+def _results(entries: Sequence[Entry], request: Request, processes: int, cache: Cache | None) -> list[FileResult]:
+    """The result of every entry: from the *cache*, or from an analysis that the cache then keeps."""
+    found: dict[int, FileResult] = {}
+    if cache is not None:
+        for number, entry in enumerate(entries):
+            known = cache.find(entry, request)
+            if known is not None:
+                found[number] = known
+    missing = [number for number in range(len(entries)) if number not in found]
+    if missing:
+        # Imported here: where everything is known, nothing of the analysis is needed.
+        from runner_e2e.lint.analysis import Analyst
 
-
-def _keep(found: dict[tuple[object, ...], Finding], finding: Finding) -> None:
-    """Adds *finding*; of two that say the same, the surer one stays."""
-    key = (finding.rule, finding.span, finding.labels, finding.message)
-    known = found.get(key)
-    if known is None or known.confidence < finding.confidence:
-        found[key] = finding
-
-
-def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(
-        sorted(findings, key=lambda each: (each.span.path, each.span.line, each.span.column, each.rule, each.message))
-    )
-
-
-class _Linter:
-    def __init__(self, current: Path, time_limit: float, *, trace: bool) -> None:
-        self.current = current
-        self.time_limit = time_limit
-        self.tracing = trace
-        self.trace: list[TracePoint] = []
-        self.repositories: dict[Path, Repository] = {}
-        self.findings: dict[tuple[object, ...], Finding] = {}
-        self.problems: dict[Problem, None] = {}
-        self.defects = 0
-
-    def report(self, files: int) -> Report:
-        return Report(
-            findings=_in_order(self.findings.values()),
-            problems=tuple(sorted(self.problems, key=lambda problem: problem.place or Place(path=""))),
-            files=files,
-            defects=self.defects,
-            trace=tuple(self.trace),
+        analyst = Analyst(
+            request.current,
+            time_limit=request.time_limit,
+            trace=request.trace,
+            label=request.label,
+            texts=request.texts,
         )
 
-    def repository(self, path: Path) -> Repository:
-        root = find_root(path.absolute()).resolve()
-        if root not in self.repositories:
-            relative = os.path.relpath(root, self.current)
-            shown = "" if relative == "." else str(root) if relative.startswith("..") else relative
-            repository = self.repositories[root] = Repository(root, shown=shown)
-            wrong = unknown_rules(repository.settings, (rule.id for rule in RULES))
-            if repository.settings_error is not None:
-                wrong = repository.settings_error.problems
-            self.problems.update(dict.fromkeys(wrong))
-        return self.repositories[root]
+        def work(number: int) -> FileResult:
+            entry = entries[number]
+            result = analyst.result(entry.path, explicit=entry.explicit)
+            if cache is not None:
+                cache.keep(entry, request, result)
+            return result
 
-    def check(self, path: Path, *, explicit: bool) -> None:
-        """Lints one file."""
-        repository = self.repository(path)
-        shown = _shown(path.absolute(), self.current)
-        try:
-            document = read_document(path, shown)
-        except ConfigurationError as error:
-            self.problems.update(dict.fromkeys(error.problems))
+        count = min(processes, len(missing) // FILES_PER_PROCESS)
+        if count > 1:
+            from runner_e2e.lint.processes import shared
+
+            found.update(shared(missing, work, count))
+        else:
+            found.update((number, work(number)) for number in missing)
+        if cache is not None:
+            cache.shrink()
+    return [found[number] for number in range(len(entries))]
+
+
+class _Gathering:
+    """Puts results together: what is wanted, each finding once, and comments that ignore nothing."""
+
+    def __init__(self, selection: Selection, changes: Changes | None, *, whole: bool) -> None:
+        self.selection = selection
+        self.changes = changes
+        self.whole = whole
+        self.findings: dict[tuple[object, ...], Finding] = {}
+        self.ignored: dict[tuple[object, ...], Finding] = {}
+        self.used: set[tuple[str, int, str]] = set()
+        self.problems: list[Problem] = []
+        self.hints: tuple[str, ...] = ()
+
+    def add(self, entry: Entry, result: FileResult) -> None:
+        self.problems += result.problems
+        touched = self.changes is None or self.changes.touch(entry, result)
+        everything = self.changes is None or self.changes.concern_catalog(entry)
+        for findings, off in ((result.findings, False), (result.off, True)):
+            for finding in findings:
+                if self._wants(finding, result, off=off) and (everything or self._in_changes(finding, touched=touched)):
+                    keep(self.findings, finding)
+        for one in result.ignored:
+            self.used.add((one.path, one.line, one.finding.rule))
+            if self._wants(one.finding, result) and (everything or self._in_changes(one.finding, touched=touched)):
+                keep(self.ignored, one.finding)
+
+    def _wants(self, finding: Finding, result: FileResult, *, off: bool = False) -> bool:
+        return self.selection.wants(finding, of_catalog=result.profile, off=off)
+
+    def _in_changes(self, finding: Finding, *, touched: bool) -> bool:
+        """Whether *finding* has to do with the changes: by its place, by its way, or else by all that was read."""
+        if self.changes is None:
+            return True
+        return self.changes.has(finding.span.path, finding.flow) or (touched and not finding.flow)
+
+    def add_foreign(
+        self, checked: Checked, entries: Sequence[Entry], results: Sequence[FileResult], request: Request
+    ) -> None:
+        """Adds what another linter says about *entries*, as if we said it."""
+        from runner_e2e.lint.actionlint import without_repetitions
+        from runner_e2e.lint.analysis import Analyst, configured
+
+        analyst = Analyst(request.current, time_limit=request.time_limit, label=request.label)
+        by_path = {entry.shown: (entry, result) for entry, result in zip(entries, results, strict=True)}
+        ours = (*self.findings.values(), *self.ignored.values())
+        for finding in without_repetitions((*ours, *checked.findings), self.problems):
+            if finding.span.path not in by_path or finding.rule.partition("/")[0] != FOREIGN:
+                continue
+            entry, result = by_path[finding.span.path]
+            on, off = configured([finding], analyst.repository(entry.path))
+            for one in (*on, *off):
+                if self._wants(one, result, off=bool(off)) and self._in_changes(one, touched=False):
+                    comment = next((each for each in result.ignores if holds_for(each, one.rule, one.span.line)), None)
+                    keep(self.findings if comment is None else self.ignored, one)
+        self.problems += checked.problems
+        self.hints += checked.hints
+
+    def add_unused(self, entries: Sequence[Entry], results: Sequence[FileResult]) -> None:
+        """Adds a finding for every comment that ignores nothing, where that can be known."""
+        complete = all(result.complete for result in results)
+        seen: set[tuple[str, int]] = set()
+        for entry, result in zip(entries, results, strict=True):
+            for ignore in result.ignores:
+                place = (ignore.span.path, ignore.span.line)
+                alone = ignore.span.path == entry.shown and not result.callable and result.complete
+                if place in seen or not (alone or (self.whole and complete)):
+                    continue
+                seen.add(place)
+                self._judge(ignore, result)
+
+    def _judge(self, ignore: Ignore, result: FileResult) -> None:
+        off = {rule for rule, level in result.levels.items() if level == "off"}
+        unused = [
+            rule
+            for rule in ignore.rules
+            if rule.partition("/")[0] != FOREIGN
+            and (ignore.span.path, ignore.span.line, rule) not in self.used
+            and self.selection.judges(rule, of_catalog=result.profile, off=off)
+        ]
+        if not unused:
             return
-        if not isinstance(document.root, MappingNode) or not (document.root.get("jobs") or is_action(document.root)):
-            if explicit:
-                self.problems[_no_workflow(shown)] = None
-            return
-        run = Run(repository, deadline=time.process_time() + self.time_limit, trace=self.tracing)
-        self.analyse(run, document)
-        for finding in _findings(run, document, RULES):
-            _keep(self.findings, finding)
-        if run.trace is not None:
-            self.trace += run.trace
+        from runner_e2e.lint.rules import unused_ignore
 
-    def analyse(self, run: Run, document: Document) -> None:
-        try:
-            if is_action(document.root):
-                run_action(run, document)
-            else:
-                run_workflow(run, document)
-        except OutOfTimeError:
-            run.report(_gap(document, f"the time limit of {self.time_limit:g} s for one file is used up"))
-        except RecursionError:
-            run.report(_gap(document, "it nests too deeply"))
-        except Exception as error:  # noqa: BLE001 - one file must not stop the others; the exit code tells
-            self.defects += 1
-            place = Place(path=document.path)
-            what = f"a defect of runner-e2e: {type(error).__name__}: {error}"
-            self.problems[Problem(what=what, fix="please report it with this file", place=place)] = None
+        for one in _leveled(unused_ignore.finding(ignore, unused), result.levels):
+            if self._wants(one, result) and self._in_changes(one, touched=False):
+                keep(self.findings, one)
+
+    def report(self, entries: Sequence[Entry], results: Sequence[FileResult]) -> Report:
+        return Report(
+            findings=in_order(self.findings.values()),
+            problems=ordered_problems(self.problems),
+            files=len(entries),
+            defects=sum(result.defects for result in results),
+            trace=tuple(point for result in results for point in result.trace),
+            hints=self.hints,
+            ignored=len(self.ignored),
+        )
 
 
-def _gap(document: Document, reason: str) -> Sighting:
-    origin = Origin(path=document.path, text=document.text)
-    return Sighting(surface=Surface.UNANALYSABLE, origin=origin, start=0, end=0, subject=reason)
-
-
-def _no_workflow(shown: str) -> Problem:
-    return Problem(
-        what="this is neither a workflow nor an action",
-        why="there is no `jobs` and no `runs`",
-        fix="name workflows and actions only",
-        place=Place(path=shown),
-    )
-
-
-def _shown(path: Path, current: Path) -> str:
-    """The path as messages show it: from the current folder where it is below, else whole."""
-    relative = os.path.relpath(path, current)
-    return str(path) if relative.startswith("..") else relative
-
-
-def _findings(run: Run, document: Document, rules: Sequence[Rule]) -> Iterator[Finding]:
-    for rule in rules:
-        if rule.inspect is not None:
-            yield from rule.inspect(run, document)
-        if rule.check is not None:
-            yield from (finding for sighting in run.sightings if (finding := rule.check(sighting)) is not None)
+def _leveled(finding: Finding, levels: Mapping[str, RuleLevel]) -> Iterator[Finding]:
+    """The finding with the level that the catalog gives its rule; nothing where it is switched off."""
+    level = levels.get(finding.rule)
+    if level is None:
+        yield finding
+    elif level != "off":
+        yield replace(finding, level=level)

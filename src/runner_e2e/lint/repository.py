@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 from dataclasses import replace
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError, Place
 from runner_e2e.lint.contexts import WORKSPACE
+from runner_e2e.lint.files import find_root, locate
 from runner_e2e.lint.settings import CATALOG, Settings, read_settings
 from runner_e2e.lint.values import Origin, Script
 from runner_e2e.yaml_positions import compose, decode
@@ -36,20 +36,6 @@ class Document:
         self.text = text
         self.root = root
         self.origins: dict[int, Origin] = {}
-
-
-def find_root(path: Path) -> Path:
-    """The repository that *path* belongs to: the nearest folder above it with ``.git``, or with ``.github``.
-
-    A file that belongs to none stands in a repository of its own folder.
-    """
-    folder = path if path.is_dir() else path.parent
-    for candidate in (folder, *folder.parents):
-        if candidate.name == ".github":
-            return candidate.parent
-        if (candidate / ".git").exists() or (candidate / ".github" / "workflows").is_dir():
-            return candidate
-    return folder
 
 
 class Repository:
@@ -85,7 +71,13 @@ class Repository:
 
     def show(self, relative: str) -> str:
         """The path that messages use for a file of the repository."""
+        if self.shown.endswith(":"):
+            return f"{self.shown}{relative}"
         return posixpath.join(self.shown, relative) if self.shown else relative
+
+    def relative(self, shown: str) -> str:
+        """The path in the repository for one that messages use."""
+        return shown.removeprefix(self.shown).removeprefix("/") if self.shown else shown
 
     def locate(self, relative: str) -> Path | None:
         """The file at a path of the repository, or None when it is absent, no file, or outside (``..``, symlinks)."""
@@ -93,14 +85,8 @@ class Repository:
         if relative.startswith(("/", "..")):
             return None
         self.reads.add(relative)
-        path = f"{self.root}/{relative}"
-        try:
-            # os.path and not pathlib: scripts name thousands of files that do not exist.
-            if not os.path.isfile(path) or not os.path.realpath(path).startswith(f"{self.root}/"):  # noqa: PTH113
-                return None
-        except (OSError, ValueError):  # a name that is too long, or holds a null character
-            return None
-        return Path(path)
+        path = locate(str(self.root), relative)
+        return None if path is None else Path(path)
 
     def document(self, relative: str) -> Document | None:
         """The YAML document at a path of the repository, None when there is no such file.

@@ -57,9 +57,9 @@ class Settings:
 
     names: Names = Names()
     provider_secrets: frozenset[str] = frozenset()
-    paid_workflows: Globs = Globs()
+    paid_workflows: Globs = field(default_factory=Globs)
     profile: RuleProfile | None = None
-    ignore: Globs = Globs()
+    ignore: Globs = field(default_factory=Globs)
     rules: Mapping[str, RuleConfiguration] = field(default_factory=dict)
     rule_places: Mapping[str, Place] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ from runner_e2e.lint.rules import (
     confidential_summary,
     confidential_third_party,
     invalid_expression,
+    invalid_ignore,
     invalid_reference,
     paid_checkout,
     paid_concurrency,
@@ -31,6 +32,7 @@ from runner_e2e.lint.rules import (
     selection_by_argv,
     unanalysable_script,
     unpinned_uses,
+    unused_ignore,
 )
 
 if TYPE_CHECKING:
@@ -65,4 +67,6 @@ RULES: tuple[Rule, ...] = (
     selection_by_argv.RULE,
     invalid_expression.RULE,
     invalid_reference.RULE,
+    invalid_ignore.RULE,
+    unused_ignore.RULE,
 )

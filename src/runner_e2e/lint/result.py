@@ -1,0 +1,161 @@
+"""What the analysis of one file comes to, as data that a cache or another process can hand on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from runner_e2e.errors import Place, Problem
+from runner_e2e.lint.finding import Finding, FlowPlace
+from runner_e2e.lint.values import Confidence, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runner_e2e.cells.model import RuleLevel
+    from runner_e2e.lint.finding import Level, Profile
+    from runner_e2e.lint.shell.results import TracePoint
+
+__all__ = ["FileResult", "Ignore", "Ignored", "from_data", "to_data"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ignore:
+    """A comment that asks to leave out findings of *rules* in the lines *first* to *last* of its file.
+
+    *span* is where it stands. One with a *mistake* (and its *remedy*) may still hold for its other rules.
+    """
+
+    span: Span
+    rules: tuple[str, ...]
+    reason: str
+    first: int
+    last: int
+    mistake: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ignored:
+    """A finding and the place of the comment that it is left out for."""
+
+    finding: Finding
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileResult:
+    """The result for one file, with what the catalog of its repository says applied.
+
+    *off* has the findings of rules that the catalog switched off; *profile* is the set of rules it wants (None: it
+    does not say), *levels* what it says about rules. *ignores* are the comments in this file and in the scripts that
+    were read for it. *callable* tells that other files may use it, so that it does not show alone which comments
+    hold. Only a *complete* result, not cut by the time limit or by a defect, may be used again.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    off: tuple[Finding, ...] = ()
+    ignored: tuple[Ignored, ...] = ()
+    ignores: tuple[Ignore, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    profile: Profile | None = None
+    levels: Mapping[str, RuleLevel] = field(default_factory=dict)
+    callable: bool = False
+    complete: bool = True
+    defects: int = 0
+    reads: tuple[str, ...] = ()
+    trace: tuple[TracePoint, ...] = ()
+
+
+def to_data(result: FileResult) -> dict[str, Any]:
+    """*result* as plain data for JSON, without its trace."""
+    return {
+        "findings": [_finding(one) for one in result.findings],
+        "off": [_finding(one) for one in result.off],
+        "ignored": [[_finding(one.finding), one.path, one.line] for one in result.ignored],
+        "ignores": [
+            [_span(one.span), one.rules, one.reason, one.first, one.last, one.mistake, one.remedy]
+            for one in result.ignores
+        ],
+        "problems": [_problem(one) for one in result.problems],
+        "profile": result.profile,
+        "levels": dict(result.levels),
+        "callable": result.callable,
+        "complete": result.complete,
+        "defects": result.defects,
+        "reads": result.reads,
+    }
+
+
+def from_data(data: dict[str, Any]) -> FileResult:
+    """The result that :func:`to_data` made *data* of."""
+    return FileResult(
+        findings=tuple(map(_to_finding, data["findings"])),
+        off=tuple(map(_to_finding, data["off"])),
+        ignored=tuple(
+            Ignored(finding=_to_finding(finding), path=path, line=line) for finding, path, line in data["ignored"]
+        ),
+        ignores=tuple(
+            Ignore(
+                span=_to_span(span),
+                rules=tuple(rules),
+                reason=reason,
+                first=first,
+                last=last,
+                mistake=mistake,
+                remedy=remedy,
+            )
+            for span, rules, reason, first, last, mistake, remedy in data["ignores"]
+        ),
+        problems=tuple(
+            Problem(what=what, why=why, fix=fix, place=Place(path=place[0], line=place[1], column=place[2]))
+            if place
+            else Problem(what=what, why=why, fix=fix)
+            for what, why, fix, place in data["problems"]
+        ),
+        profile=cast("Profile | None", data["profile"]),
+        levels=data["levels"],
+        callable=data["callable"],
+        complete=data["complete"],
+        defects=data["defects"],
+        reads=tuple(data["reads"]),
+    )
+
+
+def _span(span: Span) -> list[object]:
+    return [span.path, span.line, span.column, span.end_line, span.end_column]
+
+
+def _to_span(data: list[Any]) -> Span:
+    path, line, column, end_line, end_column = data
+    return Span(path=path, line=line, column=column, end_line=end_line, end_column=end_column)
+
+
+def _finding(one: Finding) -> list[object]:
+    flow = [[_span(place.span), place.note] for place in one.flow]
+    return [
+        one.rule, one.level, int(one.confidence), _span(one.span), one.message, one.why, one.fix, flow, one.labels,
+        one.profile,
+    ]  # fmt: skip
+
+
+def _to_finding(data: list[Any]) -> Finding:
+    rule, level, confidence, span, message, why, fix, flow, labels, profile = data
+    return Finding(
+        rule=rule,
+        level=cast("Level", level),
+        confidence=Confidence(confidence),
+        span=_to_span(span),
+        message=message,
+        why=why,
+        fix=fix,
+        flow=tuple(FlowPlace(span=_to_span(place), note=note) for place, note in flow),
+        labels=tuple(labels),
+        profile=cast("Profile | None", profile),
+    )
+
+
+def _problem(one: Problem) -> list[object]:
+    place = [one.place.path, one.place.line, one.place.column] if one.place else None
+    return [one.what, one.why, one.fix, place]
