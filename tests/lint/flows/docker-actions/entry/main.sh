@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "FROM_IMAGE=$CELL" >> "$GITHUB_ENV"
