@@ -127,7 +127,10 @@ GATE_JOB = {
     ),
     "if on the step": ((IN_GATE_JOB, f"{IN_GATE_JOB}        if: inputs.selection\n"), LEFT_OUT),
     "a gate that only looks like one": (("command: gate", "command: setup"), MISSING),
-    "an action with a similar name": ((f"        uses: {OURS}", "        uses: org/runner-e2e-action-lite@v1"), MISSING),
+    "an action with a similar name": (
+        (f"        uses: {OURS}", "        uses: org/runner-e2e-action-lite@v1"),
+        MISSING,
+    ),
 }
 
 
@@ -172,7 +175,9 @@ def test_a_job_between_that_runs_always_lets_by(tmp_path: Path) -> None:
     without = in_job("plan", (GATE, ""), ("    needs: gate\n", "    needs: gate\n    if: always()\n"))
     text = in_job("cells", ("needs: [gate, plan]", "needs: plan"), text=without)
     assert lint_paid(tmp_path, text).of("paid-gate") == []
-    text = in_job("cells", ("    strategy:", "    if: always() && needs.plan.result == 'success'\n    strategy:"), text=text)
+    text = in_job(
+        "cells", ("    strategy:", "    if: always() && needs.plan.result == 'success'\n    strategy:"), text=text
+    )
     assert lint_paid(tmp_path, text).of("paid-gate") == [PASSES]
 
 
@@ -204,14 +209,18 @@ runs:
 
 def test_a_gate_in_a_local_action_counts_behind_the_checkout_that_it_needs(tmp_path: Path) -> None:
     action = ".github/actions/ask/action.yml"
-    in_action = f"      - uses: {CHECKOUT}\n        with: {{persist-credentials: false}}\n      - uses: ./.github/actions/ask\n"
+    in_action = (
+        f"      - uses: {CHECKOUT}\n        with: {{persist-credentials: false}}\n      - uses: ./.github/actions/ask\n"
+    )
     text = in_job("gate", (f"{IN_GATE_JOB}        with: {{command: gate}}\n", in_action))
     assert lint_paid(tmp_path, {PATH: text, action: COMPOSITE}).of("paid-gate") == []
     for old, new in (
         ("      with:", "      continue-on-error: true\n      with:"),
         ("      with:", "      if: inputs.ask == 'yes'\n      with:"),
     ):
-        found = lint_paid(tmp_path, {PATH: in_job("cells", ("gate, plan", "gate"), text=text), action: COMPOSITE.replace(old, new)})
+        found = lint_paid(
+            tmp_path, {PATH: in_job("cells", ("gate, plan", "gate"), text=text), action: COMPOSITE.replace(old, new)}
+        )
         assert {*found.of("paid-gate")} & {MAY_FAIL, LEFT_OUT}
 
 
@@ -234,7 +243,10 @@ def test_a_gate_in_a_called_workflow_counts(tmp_path: Path) -> None:
     assert lint_paid(tmp_path, {PATH: text, ask: CALLED_GATE}).of("paid-gate") == []
     skipped = CALLED_GATE.replace("    runs-on", "    if: inputs.ask\n    runs-on")
     assert MISSING in lint_paid(tmp_path, {PATH: text, ask: skipped}).of("paid-gate")
-    assert MISSING in lint_paid(tmp_path, {PATH: text.replace("./.github/workflows/ask.yml", "o/r/.github/workflows/ask.yml@v1"), ask: CALLED_GATE}).of("paid-gate")
+    assert MISSING in lint_paid(
+        tmp_path,
+        {PATH: text.replace("./.github/workflows/ask.yml", "o/r/.github/workflows/ask.yml@v1"), ask: CALLED_GATE},
+    ).of("paid-gate")
 
 
 CALLER = """\
@@ -282,11 +294,21 @@ def test_a_called_workflow_without_callers_needs_its_own_gate(tmp_path: Path) ->
 
 def test_anchors_are_followed(tmp_path: Path) -> None:
     text = cells((GATE, GATE.replace("        with: {command: gate}", "        with: &ask {command: gate}")))
-    text = in_job("gate", (f"{IN_GATE_JOB}        with: {{command: gate}}", f"{IN_GATE_JOB}        with: {{command: gate}}"), text=text)
+    text = in_job(
+        "gate",
+        (f"{IN_GATE_JOB}        with: {{command: gate}}", f"{IN_GATE_JOB}        with: {{command: gate}}"),
+        text=text,
+    )
     assert lint_paid(tmp_path, text).of("paid-gate") == []
     text = cells(("      - run: npm ci --ignore-scripts\n", "      - &late\n        run: npm ci --ignore-scripts\n"))
-    text = in_job("cells", (GATE, f"      - *late\n{GATE}"), text=text.replace("      - &late\n        run: npm ci --ignore-scripts\n", ""))
-    text = text.replace("      - *late\n", "      - &late\n        run: npm ci --ignore-scripts\n").replace(RUN, f"      - *late\n{RUN}")
+    text = in_job(
+        "cells",
+        (GATE, f"      - *late\n{GATE}"),
+        text=text.replace("      - &late\n        run: npm ci --ignore-scripts\n", ""),
+    )
+    text = text.replace("      - *late\n", "      - &late\n        run: npm ci --ignore-scripts\n").replace(
+        RUN, f"      - *late\n{RUN}"
+    )
     assert f"the step `npm ci --ignore-scripts` {NOT_FIRST}" in lint_paid(tmp_path, text).of("paid-gate")
 
 

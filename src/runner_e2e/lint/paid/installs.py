@@ -47,8 +47,20 @@ def remedy_of(command: ScriptCommand, environment: Mapping[str, str], repository
     return judge(words[1:], known, repository) if judge is not None else None
 
 
+_TAKE_VALUES = frozenset(
+    ("--cache", "--cwd", "--dir", "--filter", "--loglevel", "--prefix", "--python", "--registry", "--userconfig",
+     "--workspace", "-C", "-F", "-w")
+)  # fmt: skip
+"""Options before the verb whose next word is their value."""
+
+
 def _verb(words: Sequence[str]) -> str:
-    return next((word for word in words if word and not word.startswith("-")), "")
+    before = ""
+    for word in words:
+        if word and not word.startswith("-") and before not in _TAKE_VALUES:
+            return word
+        before = word
+    return ""
 
 
 def _has(words: Sequence[str], *options: str) -> bool:

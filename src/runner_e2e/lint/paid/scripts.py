@@ -39,9 +39,13 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Argument:
-    """One word: its *text* (None when the shell or the runner changes it), and the variables that are in it."""
+    """One word: its *text* (None when the shell or the runner changes it), and the variables that are in it.
+
+    *ending* is what is known of it behind the last slash.
+    """
 
     text: str | None
+    ending: str = ""
     variables: frozenset[str] = frozenset()
     has_expression: bool = False
 
@@ -69,7 +73,8 @@ class ScriptCommand:
     @property
     def name(self) -> str:
         """The program, without its folder; empty when it is not known."""
-        return posixpath.basename(self.words[0].text or "") if self.words else ""
+        first = self.words[0]
+        return posixpath.basename(first.text) if first.text else first.ending
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -267,4 +272,6 @@ def _argument(word: Word) -> Argument:
     text = word.static
     if text is None and all(isinstance(part, Literal | Inserted) for part in word.parts) and not inserted:
         text = ""
-    return Argument(text=text, variables=names, has_expression=inserted)
+    last = word.parts[-1] if word.parts else None
+    ending = last.text.rpartition("/")[2] if isinstance(last, Literal) and "/" in last.text else ""
+    return Argument(text=text, ending=ending, variables=names, has_expression=inserted)
