@@ -26,7 +26,6 @@ CASES = [case for case in find_cases(Path(__file__).parent / "cases") if case.tr
 LANGUAGE = "the program is written in another language than shell"
 NOT_FOLLOWED = dict.fromkeys(
     (
-        "action/node.leak",
         "env/event-path-python.leak",
         "language/node.leak",
         "language/perl-backticks.leak",

@@ -1,0 +1,2 @@
+const { execFileSync } = require("child_process");
+execFileSync("tool", ["after", process.env.INPUT_WHAT]); // # leak-here
