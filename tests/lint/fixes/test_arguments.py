@@ -36,6 +36,8 @@ SAFE = {
 }
 
 UNSAFE = {
+    "docker login -u me -p «$S": "printf '%s' \"$S\" | docker login -u me --password-stdin",
+    "docker login «--password=${S}": "printf '%s' \"${S}\" | docker login --password-stdin",
     "env «X=$S tool": "X=$S tool",
     "docker run -e «K=$S image": "K=$S docker run -e K image",
 }
@@ -64,7 +66,7 @@ LEFT = (
     'docker build --build-arg «K="$S" .',
     'cat x | docker login -p «"$S"',
     'docker login -p «"$S" < /dev/null',
-    "docker login -p «$S",
+    "docker login -p «$S-x",
     'curl -u «"me:$S" x',
     "curl -H «$S x",
 )

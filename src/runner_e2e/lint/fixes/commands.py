@@ -185,11 +185,14 @@ def _login(program: Program, command: Simple, number: int) -> Rewriting | None:
         start, value = word.start, raw.removeprefix("--password=")
     else:
         return None
-    if _is_split(word) or not value.startswith('"') or _has_input(program, command):
+    safe = value.startswith('"') and not _is_split(word)
+    if _has_input(program, command) or not (safe or _is_variable(word)):
         return None
+    if not safe:
+        value = f'"{value}"'
     return Rewriting(
         title="write the password to the standard input",
-        safe=True,
+        safe=safe,
         pieces=[(command.start, command.start, f"printf '%s' {value} | "), (start, word.end, "--password-stdin")],
     )
 
@@ -232,6 +235,14 @@ def _is_split(word: Word) -> bool:
         not part.quoted and (not isinstance(part, Literal) or _PATTERN.search(part.text) is not None)
         for part in word.parts
     )
+
+
+def _is_variable(word: Word) -> bool:
+    """Whether the word is one variable, or an option with ``=`` and one variable, without quotes."""
+    last = word.parts[-1] if word.parts else None
+    rest = [part for part in word.parts if part is not last]
+    plain = isinstance(last, Parameter) and not last.operator and not last.quoted
+    return plain and all(isinstance(part, Literal) and part.text == "--password=" for part in rest)
 
 
 def _reads(word: Word, name: str) -> bool:
