@@ -103,7 +103,7 @@ def _unknown(machine: Machine, call: Invocation) -> None:
     """
     stdin = peek_channel(call.state, call.state.descriptors.get(0, NULL))
     _record_call(machine, call, stdin)
-    if call.state.descriptors.get(1, NULL).kind == "log":
+    if _logs(call):
         return
     parts = [stdin.opaque().weakened(Confidence.MEDIUM)] if stdin.taints else []
     for one in call.fields[1:]:
@@ -113,6 +113,11 @@ def _unknown(machine: Machine, call: Invocation) -> None:
         if content is not None and content.taints:
             parts.append(content.opaque().weakened(Confidence.LOW))
     _output(machine, join([UNKNOWN, *parts]) if parts else UNKNOWN, call)
+
+
+def _logs(call: Invocation) -> bool:
+    """Whether the standard output of the program is the log itself."""
+    return call.state.descriptors.get(1, NULL).kind == "log"
 
 
 def _record_call(machine: Machine, call: Invocation, stdin: Value) -> None:
@@ -304,7 +309,8 @@ def _interpreted(machine: Machine, call: Invocation) -> None:
     if outcome.spawns.taints and known:
         span = next(((one.start, one.end) for one in call.fields[1:] if one.value == text), call.span)
         machine.leak(Field(outcome.spawns, "one", *span), call, command=name, advice="environment")
-    _output(machine, outcome.output, call)
+    if known or not _logs(call):
+        _output(machine, outcome.output, call)
 
 
 def _written_here(call: Invocation) -> bool:
