@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.repository import Document, Repository, read_document
@@ -11,6 +10,7 @@ from runner_e2e.lint.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from runner_e2e.lint.finding import Finding
 
@@ -44,7 +44,7 @@ jobs:
     timeout-minutes: 5
     permissions: {{contents: read}}
     outputs:
-      commit: ${{{{ steps.gate.outputs.commit }}}}
+      target-sha: ${{{{ steps.gate.outputs.target-sha }}}}
     steps:
       - uses: {OURS}
         with: {{command: setup}}
@@ -68,8 +68,7 @@ jobs:
         uses: {OURS}
         env:
           RUNNER_E2E_CAMPAIGN_KEY: ${{{{ secrets.RUNNER_E2E_CAMPAIGN_KEY }}}}
-          SELECTION: ${{{{ inputs.selection || 'nightly' }}}}
-        with: {{command: plan}}
+        with: {{command: plan, groups: "${{{{ inputs.selection || 'nightly' }}}}"}}
       - uses: {OURS}
         with: {{command: claim}}
   cells:
@@ -87,7 +86,7 @@ jobs:
         with: {{command: gate}}
       - uses: {CHECKOUT}
         with:
-          ref: ${{{{ needs.gate.outputs.commit }}}}
+          ref: ${{{{ needs.gate.outputs.target-sha }}}}
           persist-credentials: false
       - run: npm ci --ignore-scripts
       - id: run

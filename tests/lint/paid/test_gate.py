@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-
 from tests.lint.paid.sample import CHECKOUT, GOOD, OURS, PATH, changed, in_job, lint_paid
 
 if TYPE_CHECKING:
@@ -61,8 +60,8 @@ BAD = {
     ),
     "an output that does not come from the gate": (
         changed(
-            ("commit: ${{ steps.gate.outputs.commit }}", "commit: ${{ github.sha }}"),
-            ("    strategy:\n", "    if: always() && needs.gate.outputs.commit != ''\n    strategy:\n"),
+            ("target-sha: ${{ steps.gate.outputs.target-sha }}", "target-sha: ${{ github.sha }}"),
+            ("    strategy:\n", "    if: always() && needs.gate.outputs.target-sha != ''\n    strategy:\n"),
         ),
         PASSES,
     ),
@@ -112,6 +111,36 @@ def test_the_paid_job_is_not_held_back(tmp_path: Path, name: str) -> None:
     assert message in lint_paid(tmp_path, text).of("paid-gate")
 
 
+TOLD = {
+    "the list is an input": ("allowlist: '${{ inputs.allowlist }}'", "`inputs.allowlist` tells the gate who may pay"),
+    "the list is made of the actor": (
+        "allowlist: '[${{ github.actor_id }}]'",
+        "`github.actor_id` tells the gate who may pay",
+    ),
+    "the list is made of the event": (
+        "allowlist: '[${{ github.event.sender.id }}]'",
+        "`github.event.sender.id` tells the gate who may pay",
+    ),
+    "the branch is an input": (
+        "default-branch: '${{ inputs.branch || github.ref_name }}'",
+        "`github.ref_name` tells the gate which branch may pay",
+    ),
+    "the list is a variable": ("allowlist: '${{ vars.RUNNER_E2E_ALLOWLIST }}'", ""),
+    "the branch is a fact": ("default-branch: '${{ github.event.repository.default_branch }}'", ""),
+    "the branch is from the first gate": ("default-branch: '${{ needs.gate.outputs.target-sha }}'", ""),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_the_gate_is_told(tmp_path: Path, name: str) -> None:
+    given, message = TOLD[name]
+    found = lint_paid(tmp_path, cells(("{command: gate}", f"{{command: gate, {given}}}"))).of("paid-gate")
+    assert (message in found) if message else not found
+    if "needs" not in given:
+        found = lint_paid(tmp_path, in_job("gate", ("{command: gate}", f"{{command: gate, {given}}}"))).of("paid-gate")
+        assert (message in found) if message else not found
+
+
 GATE_JOB = {
     "continue-on-error on the step": (
         (IN_GATE_JOB, f"{IN_GATE_JOB}        continue-on-error: true\n"),
@@ -151,7 +180,7 @@ GOOD_CONDITIONS = (
     "always() && contains(fromJSON('[\"success\"]'), needs.gate.result)",
     "always() && !failure() && needs.gate.result == 'success'",
     "(always() || failure()) && 'success' == needs.gate.result",
-    "always() && needs.gate.outputs.commit != ''",
+    "always() && needs.gate.outputs.target-sha != ''",
     "always() && needs.plan.result == 'success' && needs.gate.result == 'success'",
     "false && always()",
     "${{ failure() && success() }}",

@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 from runner_e2e.lint.evaluation import EvaluationError, evaluate, value_of
 from runner_e2e.lint.expression import Access, Constant, Context, ExpressionError, embedded, parse, walk
 from runner_e2e.lint.expression_data import ANYTHING, NULL, Dictionary, Known
-from runner_e2e.lint.workflow import scalars
+from runner_e2e.lint.workflow import entries
+from runner_e2e.yaml_positions import Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from runner_e2e.lint.expression import Expression
     from runner_e2e.lint.paid.model import PaidStep
-    from runner_e2e.yaml_positions import Scalar
+    from runner_e2e.yaml_positions import Node
 
-__all__ = ["empty_inputs"]
+__all__ = ["SELECTORS", "emptied", "selects_nothing"]
+
+SELECTORS = ("sealed-selection", "suites", "groups", "profiles", "environments", "all")
+"""Inputs of `plan` that select cells."""
 
 _SCHEDULED = {
     "inputs": Dictionary.of({}),
@@ -26,15 +30,21 @@ _SCHEDULED = {
 }
 
 
-def empty_inputs(leaf: PaidStep) -> Iterator[tuple[Scalar, str]]:
-    """Values of ``env`` and ``with`` that an absent input makes empty, each with the input that does."""
+def emptied(leaf: PaidStep, block: Node | None, names: frozenset[str]) -> Iterator[tuple[Scalar, str]]:
+    """Values of *names* in an ``env`` or ``with`` that an absent input makes empty, each with the input that does."""
     if leaf.frame.inputs is not None:
         return  # what a caller gives
-    for block in (leaf.step.env, leaf.step.arguments):
-        for node in scalars(block):
-            name = _emptied(node) if "${{" in node.value else None
-            if name is not None:
-                yield node, name
+    for key, node in entries(block):
+        name = _emptied(node) if key.value in names and isinstance(node, Scalar) and "${{" in node.value else None
+        if name is not None and isinstance(node, Scalar):
+            yield node, name
+
+
+def selects_nothing(leaf: PaidStep) -> tuple[Scalar, str] | None:
+    """The input of a `plan` that is empty in a scheduled run, when every one that selects is."""
+    given = [(key.value, node) for key, node in entries(leaf.step.arguments) if key.value in SELECTORS]
+    empty = list(emptied(leaf, leaf.step.arguments, frozenset(SELECTORS)))
+    return empty[0] if empty and len(empty) == len(given) else None
 
 
 def _emptied(node: Scalar) -> str | None:

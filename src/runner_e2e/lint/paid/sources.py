@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from runner_e2e.lint.evaluation import EvaluationError, evaluate, value_of
 from runner_e2e.lint.expression import ExpressionError, embedded, parse
 from runner_e2e.lint.paid.frames import Scope
-from runner_e2e.lint.paid.product import command_of, is_product_name
+from runner_e2e.lint.paid.product import is_product_name
 from runner_e2e.lint.paid.references import references
 from runner_e2e.lint.workflow import Action, Block, Workflow, entries, list_of, scalars
 from runner_e2e.yaml_positions import Mapping, Scalar
@@ -54,6 +54,8 @@ class Source:
     name: str
     trail: tuple[FlowPlace, ...] = field(default=(), compare=False)
     through: str = ""
+    output: str = ""
+    """Of this action: the output, in lower case."""
 
     @property
     def raw(self) -> bool:
@@ -129,7 +131,7 @@ def _of_reference(reference: Reference, scope: Scope, walk: _Walk) -> Iterator[S
 
 
 _COMMITS = frozenset(("sha", "workflow_sha"))
-_EVENT = frozenset(("actor", "base_ref", "event", "head_ref", "ref", "ref_name", "triggering_actor"))
+_EVENT = frozenset(("actor", "actor_id", "base_ref", "event", "head_ref", "ref", "ref_name", "triggering_actor"))
 _OF_THE_REPOSITORY = frozenset(("repository", "organization", "enterprise"))
 
 
@@ -227,7 +229,7 @@ def _of_step(step: Step, output: str | None, shown: str, scope: Scope, walk: _Wa
     uses = step.uses.value if step.uses is not None else ""
     action = scope.actions.get(step.number)
     if is_product_name(uses) or (action is not None and action.is_product):
-        yield Source(kind=Kind.OURS, name=f"{shown} (`{command_of(step)}`)")
+        yield Source(kind=Kind.OURS, name=shown, output=output or "")
     elif action is not None and isinstance(action.block, Action):
         steps = action.block.steps
         there = Scope(frame=action, steps=steps, outer=inner, actions=action.actions.get("", {}))

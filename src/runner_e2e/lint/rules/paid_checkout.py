@@ -34,9 +34,9 @@ A paid job checks out code before the gate, at a place that somebody can choose 
 
 - The checkout stands after the gate: what is checked out can change what later steps do.
 - `ref:` is a commit: the one of the run (no `ref:`, or `github.sha`), the one that this action resolved
-  (`needs.gate.outputs.commit`), or 40 hexadecimal digits. A raw input, a branch or a tag is not: it may name a fork's
-  commit, and it may move between the gate and the checkout. A value that comes out of an input over `env:`, an output
-  or a call is still the input. One that a script made of it is reported with medium confidence.
+  (`needs.gate.outputs.target-sha`), or 40 hexadecimal digits. A raw input, a branch or a tag is not: it may name a
+  fork's commit, and it may move between the gate and the checkout. A value that comes out of an input over `env:`, an
+  output or a call is still the input. One that a script made of it is reported with medium confidence.
 - `persist-credentials: false`: otherwise the token stays in `.git/config`, where the agent finds it.
 - `repository:` is this one, or another one that a constant names, at a commit.
 
@@ -44,7 +44,7 @@ A paid job checks out code before the gate, at a place that somebody can choose 
 
 _CHECKOUT = re.compile(r"actions/checkout(?:@|$)", re.IGNORECASE)
 _COMMIT = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
-_FIX_REF = "check out the resolved commit, an output of the gate job: `ref: ${{ needs.gate.outputs.commit }}`"
+_FIX_REF = "check out the resolved commit, an output of the gate job: `ref: ${{ needs.gate.outputs.target-sha }}`"
 _GIT = frozenset(("checkout", "clone", "fetch", "pull", "reset", "switch", "worktree"))
 
 
@@ -130,6 +130,16 @@ def _place(report: Report, paid: PaidWorkflow, leaf: PaidStep, node: Scalar, *, 
                 why="a branch or a tag can move between the gate and the checkout",
                 fix="leave `ref:` out for the commit of the run, or name the resolved commit",
                 level="warning",
+            )
+        elif source.kind is Kind.OURS and is_ref and source.output != "target-sha":
+            report.add(
+                leaf.frame,
+                node,
+                f"the checkout is at `{source.name}`, which is no commit",
+                why="a branch can move between the gate and the checkout",
+                fix="check out `target-sha`, the commit that the gate resolved",
+                level="warning",
+                way=source.trail,
             )
         elif source.kind is Kind.UNKNOWN:
             report.add(

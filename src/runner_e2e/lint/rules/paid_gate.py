@@ -15,7 +15,9 @@ from runner_e2e.lint.paid.gates import (
     runs_after_failure,
     step_runs_after_failure,
 )
+from runner_e2e.lint.paid.sources import Kind, decided_outside, sources
 from runner_e2e.lint.values import Confidence
+from runner_e2e.lint.workflow import Block
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +39,9 @@ actors are not on the list, or whose trigger is another. It has to stand twice:
 - in a job that the paid job needs, so that the secrets reach no runner before it has passed: GitHub sends a job all
   secrets that it names when it starts;
 - as the first step of the paid job, since a rerun may leave out the jobs before. Only `setup` may stand before it.
+
+What the gate is told must not come from whoever starts the run: `allowlist:` and `default-branch:` from an input let
+everybody in.
 
 A gate that may be passed by is none: `continue-on-error` on it or on its job, an `if:` that may leave it out, a job
 that runs all the same (`if: always()`, `!cancelled()`, `failure()`), a step that does. `always()` together with
@@ -67,6 +72,9 @@ def _needed(report: Report, paid: PaidWorkflow, job: PaidJob) -> None:
         return  # its callers are judged
     passed_by = []
     for waiting, gate in gates_before(job):
+        step = gate_step(gate)
+        if step is not None:
+            _told(report, paid, step)
         if not runs_after_failure(waiting, gate):
             return
         passed_by.append((waiting, gate))
@@ -126,6 +134,23 @@ def _weaknesses(report: Report, job: PaidJob, gate: PaidStep) -> bool:
     return found
 
 
+def _told(report: Report, paid: PaidWorkflow, gate: PaidStep) -> None:
+    """The gate hears who may pay, and which branch is the default one, from nobody that it judges."""
+    for name, meaning in (("allowlist", "who may pay"), ("default-branch", "which branch may pay")):
+        node = Block(gate.step.arguments).get(name)
+        for source in sources(node, gate.scope, note=f"becomes the `{name}` of the gate"):
+            if node is not None and decided_outside(source, paid) and source.kind is not Kind.VARIABLE:
+                report.add(
+                    gate.frame,
+                    node,
+                    f"`{source.name}` tells the gate {meaning}",
+                    why="whoever starts the run can then let themselves in",
+                    fix=f"take it from a variable of the repository: `{name}: ${{{{ vars.… }}}}`",
+                    confidence=Confidence.MEDIUM if source.through else Confidence.HIGH,
+                    way=source.trail,
+                )
+
+
 def _repeated(report: Report, paid: PaidWorkflow, job: PaidJob) -> None:
     """The first step of the job is the gate, and no step that pays runs after it has failed."""
     gate = gate_step(job)
@@ -150,6 +175,7 @@ def _repeated(report: Report, paid: PaidWorkflow, job: PaidJob) -> None:
             way=[gate.frame.place(gate.anchor, "the gate")],
         )
     _weaknesses(report, job, gate)
+    _told(report, paid, gate)
     behind = job.leaves[job.leaves.index(gate) + 1 :]
     for leaf in behind:
         if not paid.held(leaf) and leaf.command != "run":

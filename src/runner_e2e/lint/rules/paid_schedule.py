@@ -9,7 +9,7 @@ from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.cron import runs_a_day
 from runner_e2e.lint.paid.events import jobs_on, written_triggers
 from runner_e2e.lint.paid.findings import Report
-from runner_e2e.lint.paid.scheduled import empty_inputs
+from runner_e2e.lint.paid.scheduled import emptied, selects_nothing
 from runner_e2e.lint.workflow import Block, list_of
 from runner_e2e.yaml_positions import Scalar
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from runner_e2e.lint.finding import Finding
-    from runner_e2e.lint.paid.model import PaidJob, PaidWorkflow
+    from runner_e2e.lint.paid.model import PaidJob, PaidStep, PaidWorkflow
     from runner_e2e.lint.repository import Document
     from runner_e2e.lint.run import Run
     from runner_e2e.yaml_positions import Node
@@ -33,8 +33,8 @@ Nobody looks at a scheduled run before it pays, and nobody has reserved its cost
 - `command: plan` in a job that the paid job needs: it selects the cells, and refuses what is over the cap;
 - `command: claim` behind it: GitHub may start a run twice, and only the one that holds the claim pays;
 - not more than once an hour;
-- nothing that the paid job or the plan uses comes from an input alone: in a scheduled run every input is empty,
-  whatever its `default:` says. Write `${{ inputs.suite || 'nightly' }}`."""
+- what selects the cells and their keys comes from no input alone: in a scheduled run every input is empty, whatever
+  its `default:` says. Write `groups: ${{ inputs.groups || 'nightly' }}`."""
 
 MOST_RUNS_A_DAY = 24
 
@@ -99,19 +99,28 @@ def _before(job: PaidJob) -> Iterable[PaidJob]:
 
 def _selected(report: Report, paid: PaidWorkflow, started: tuple[PaidJob, ...]) -> None:
     looked_at = {id(each): each for job in started for each in (job, *_before(job))}
-    for job in looked_at.values():
-        for leaf in job.leaves:
-            if leaf.command not in {"run", "plan", "claim"} and not paid.held(leaf):
-                continue
-            for node, name in empty_inputs(leaf):
-                report.add(
-                    leaf.frame,
-                    node,
-                    f"`{name}` is empty in a scheduled run",
-                    why="inputs, with their defaults, are there only when somebody starts the workflow",
-                    fix=f"write what a schedule runs: `${{{{ {name} || '…' }}}}`",
-                    level="warning",
-                )
+    for leaf in (leaf for job in looked_at.values() for leaf in job.leaves):
+        nothing = selects_nothing(leaf) if leaf.command == "plan" else None
+        if nothing is not None:
+            _empty(report, leaf, *nothing)
+        if leaf.command == "run" or paid.held(leaf):
+            keys = {use.target for use in leaf.own if paid.pays(use)}
+            for node, name in emptied(leaf, leaf.step.env, paid.repository.settings.names.environment | keys):
+                _empty(report, leaf, node, name)
+        if leaf.command == "run":
+            for node, name in emptied(leaf, leaf.step.arguments, frozenset({"handle"})):
+                _empty(report, leaf, node, name)
+
+
+def _empty(report: Report, leaf: PaidStep, node: Scalar, name: str) -> None:
+    report.add(
+        leaf.frame,
+        node,
+        f"`{name}` is empty in a scheduled run",
+        why="inputs, with their defaults, are there only when somebody starts the workflow",
+        fix=f"write what a schedule runs: `${{{{ {name} || '…' }}}}`",
+        level="warning",
+    )
 
 
 RULE = Rule(
