@@ -18,6 +18,7 @@ from runner_e2e.yaml_positions import compose, decode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from runner_e2e.lint.fixes.pins import PinResolver
     from runner_e2e.lint.settings import Names
     from runner_e2e.lint.shell.results import Files
     from runner_e2e.yaml_positions import Node
@@ -51,6 +52,7 @@ class Repository:
         self.texts = texts or {}
         """Texts that stand for the YAML files at these resolved paths."""
         self.settings_error: ConfigurationError | None = None
+        self.pins: PinResolver | None = None
         self.reads: set[str] = set()
         self._documents: dict[str, Document | ConfigurationError | None] = {}
         self._scripts: dict[str, Script | None] = {}

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Rule
+from runner_e2e.lint.fixes.hygiene import leave_no_token
 from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.gates import gate_step
@@ -18,11 +19,11 @@ from runner_e2e.yaml_positions import Scalar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from runner_e2e.lint.finding import Finding
+    from runner_e2e.lint.finding import Finding, Fix
     from runner_e2e.lint.paid.model import PaidStep, PaidWorkflow
     from runner_e2e.lint.paid.scripts import ScriptCommand
     from runner_e2e.lint.paid.sources import Source
-    from runner_e2e.lint.repository import Document
+    from runner_e2e.lint.repository import Document, Repository
     from runner_e2e.lint.run import Run
     from runner_e2e.yaml_positions import Node
 
@@ -42,6 +43,7 @@ A paid job checks out code before the gate, at a place that somebody can choose 
 
 `git` and `gh` in scripts are looked at too, where a variable or an expression names what they get."""
 
+_PERSISTS = "the checkout leaves its token in `.git/config`"
 _CHECKOUT = re.compile(r"actions/checkout(?:@|$)", re.IGNORECASE)
 _COMMIT = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
 _FIX_REF = "check out the resolved commit, an output of the gate job: `ref: ${{ needs.gate.outputs.target-sha }}`"
@@ -86,7 +88,7 @@ def _checkout(report: Report, paid: PaidWorkflow, leaf: PaidStep) -> None:
         report.add(
             leaf.frame,
             persists if persists is not None else leaf.anchor,
-            "the checkout leaves its token in `.git/config`",
+            _PERSISTS,
             why="`persist-credentials` is true unless it is set, and the agent can read the file",
             fix="add `persist-credentials: false` under `with:`",
         )
@@ -195,11 +197,17 @@ def _command(report: Report, paid: PaidWorkflow, leaf: PaidStep, command: Script
             )
 
 
+def repair(finding: Finding, document: Document, repository: Repository) -> Fix | None:
+    """The token that stays; what is checked out is for its author to decide."""
+    return leave_no_token(finding, document, repository) if finding.message == _PERSISTS else None
+
+
 RULE = Rule(
     id=ID,
     summary="a checkout in a paid job that is too early, not at a commit, or keeps its token",
     explanation=EXPLANATION,
     inspect=inspect,
+    repair=repair,
     profile="paid",
     security_severity=8.0,
 )

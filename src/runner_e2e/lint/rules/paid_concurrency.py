@@ -8,6 +8,7 @@ from runner_e2e.lint.evaluation import EvaluationError, evaluate
 from runner_e2e.lint.expression import ExpressionError, embedded, parse
 from runner_e2e.lint.expression_data import ANYTHING, Choice, Dictionary, Known, truth_of
 from runner_e2e.lint.finding import Rule
+from runner_e2e.lint.fixes.hygiene import add_group, keep_runs
 from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.references import references
@@ -17,10 +18,10 @@ from runner_e2e.yaml_positions import Mapping, Scalar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from runner_e2e.lint.finding import Finding
+    from runner_e2e.lint.finding import Finding, Fix
     from runner_e2e.lint.paid.frames import Frame
     from runner_e2e.lint.paid.model import PaidJob, PaidWorkflow
-    from runner_e2e.lint.repository import Document
+    from runner_e2e.lint.repository import Document, Repository
     from runner_e2e.lint.run import Run
     from runner_e2e.lint.workflow import Workflow
     from runner_e2e.yaml_positions import Node
@@ -38,6 +39,9 @@ A run of a paid workflow may be ended by another one, or be lost while it waits.
 - Say it at the top of the workflow, so that nobody adds a shared group later without seeing this line.
 
 `concurrency` of a workflow that is called counts for its callers too."""
+
+_NONE = "the paid workflow has no `concurrency`"
+_ENDED = "a newer run ends this one while it pays"
 
 
 def inspect(run: Run, document: Document) -> Iterable[Finding]:
@@ -69,7 +73,7 @@ def _missing(report: Report, paid: PaidWorkflow) -> None:
     report.add(
         paid.frame,
         on,
-        "the paid workflow has no `concurrency`",
+        _NONE,
         why="nothing says that its runs are neither ended nor dropped by one another",
         fix="add `concurrency: { group: paid-${{ github.run_id }}, cancel-in-progress: false }` above",
         level="warning",
@@ -83,7 +87,7 @@ def _group(report: Report, paid: PaidWorkflow, frame: Frame, node: Node, job: Pa
         report.add(
             frame,
             cancels,
-            "a newer run ends this one while it pays",
+            _ENDED,
             why="what it has paid is lost, and is paid again",
             fix="write `cancel-in-progress: false`",
         )
@@ -136,11 +140,19 @@ def _may_be_true(node: Scalar, workflow: Workflow) -> bool:
         return True
 
 
+def repair(finding: Finding, document: Document, repository: Repository) -> Fix | None:
+    """A group that is missing, or the end of runs by others."""
+    if finding.message == _NONE:
+        return add_group(finding, document, repository)
+    return keep_runs(finding, document, repository) if finding.message == _ENDED else None
+
+
 RULE = Rule(
     id=ID,
     summary="a paid run that another run ends or drops",
     explanation=EXPLANATION,
     inspect=inspect,
+    repair=repair,
     profile="paid",
     security_severity=5.0,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Rule
+from runner_e2e.lint.fixes.hygiene import add_install_option
 from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.installs import ACTIONS, VARIABLES, remedy_of
@@ -104,6 +105,7 @@ RULE = Rule(
     summary="an installation that runs programs of packages before the paid step",
     explanation=EXPLANATION,
     inspect=inspect,
+    repair=add_install_option,
     profile="paid",
     security_severity=7.5,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Rule
+from runner_e2e.lint.fixes.hygiene import add_timeout
 from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.sources import decided_outside, sources
@@ -84,6 +85,7 @@ RULE = Rule(
     summary="a job of a paid workflow without a limit of time",
     explanation=EXPLANATION,
     inspect=inspect,
+    repair=add_timeout,
     profile="paid",
     security_severity=5.0,
 )

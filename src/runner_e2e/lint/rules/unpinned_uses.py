@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Finding, Rule
+from runner_e2e.lint.fixes.pins import repair
 from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.frames import span_of
@@ -103,6 +104,7 @@ RULE = Rule(
     summary="an action that is not named by its commit",
     explanation=EXPLANATION,
     inspect=inspect,
+    repair=repair,
     profile="paid",
     security_severity=7.0,
 )

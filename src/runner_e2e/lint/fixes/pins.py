@@ -1,0 +1,90 @@
+"""Actions named by the commit that their tag stands for: only where that commit is known, never by a guess."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol
+
+from runner_e2e.lint.finding import Edit, Fix
+from runner_e2e.lint.fixes.yaml_edits import node_at, replace_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from runner_e2e.lint.finding import Finding
+    from runner_e2e.lint.repository import Document, Repository
+    from runner_e2e.yaml_positions import Scalar
+
+__all__ = ["LocalPins", "PinResolver", "repair"]
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_USES = re.compile(r"(?P<name>[\w.-]+/[\w.-]+(?:/[^\s@]+)?)@(?P<ref>[^\s@]+)")
+_PINNED = re.compile(
+    r"""^\s*(?:-\s+)?uses:\s*["']?(?P<name>[\w.-]+/[\w.-]+)(?:/[^\s@"']+)?@(?P<commit>[0-9a-f]{40})["']?"""
+    r"""[ \t]+\#[ \t]*(?:tag=)?(?P<ref>[\w.-]+)""",
+    re.MULTILINE | re.VERBOSE,
+)
+_REST = re.compile(r"(?P<rest>[^\r\n]*)")
+
+
+class PinResolver(Protocol):
+    """Who knows which commit a tag or a branch stands for."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether the answer is what the tag stands for now, and not what somebody wrote down."""
+
+    def resolve(self, repository: str, ref: str) -> str | None:
+        """The commit (40 hexadecimal digits) of *ref* in the repository ``owner/name``, None when it is not known."""
+
+
+class LocalPins:
+    """Commits that files of the same repository name with a version comment: ``uses: owner/name@COMMIT # v4``."""
+
+    certain = False
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        known: dict[tuple[str, str], set[str]] = {}
+        for text in texts:
+            for found in _PINNED.finditer(text):
+                known.setdefault((found["name"].lower(), found["ref"]), set()).add(found["commit"])
+        # Two commits for one version: somebody moved the tag, or wrote it wrong.
+        self._known: Mapping[tuple[str, str], str] = {
+            key: commits.pop() for key, commits in known.items() if len(commits) == 1
+        }
+
+    def resolve(self, repository: str, ref: str) -> str | None:
+        """The only commit that is written down for *ref*."""
+        return self._known.get((repository.lower(), ref))
+
+
+def repair(finding: Finding, document: Document, repository: Repository) -> Fix | None:
+    """Writes the commit in place of the tag, and the tag in a comment, where update tools look for it."""
+    located = node_at(document, finding.span)
+    pins = repository.pins
+    if located is None or pins is None:
+        return None
+    scalar = located.scalar
+    found = _USES.fullmatch(scalar.value)
+    if found is None:
+        return None
+    name, ref = "/".join(found["name"].split("/")[:2]), found["ref"]
+    commit = pins.resolve(name, ref)
+    if commit is None or not _COMMIT.fullmatch(commit):
+        return None
+    pin = replace_part(document, scalar, found.start("ref"), len(scalar.value), commit)
+    comment = _comment(scalar, ref, document.path)
+    if pin is None or comment is None:
+        return None
+    return Fix(title=f"name the commit that `{ref}` stands for", safe=pins.certain, edits=(pin, comment))
+
+
+def _comment(scalar: Scalar, ref: str, path: str) -> Edit | None:
+    """The comment after the value, before one that is there already; in a flow mapping at the end of the line."""
+    text = scalar.source.text
+    found = _REST.match(text, scalar.end)
+    rest = found["rest"] if found is not None else ""
+    if not rest.strip() or rest.lstrip().startswith("#"):
+        return Edit(path=path, start=scalar.end, end=scalar.end, text=f" # {ref}")
+    end = scalar.end + len(rest)
+    return None if "#" in rest else Edit(path=path, start=end, end=end, text=f" # {ref}")
