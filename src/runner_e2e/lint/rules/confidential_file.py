@@ -50,5 +50,6 @@ RULE = Rule(
     summary="no confidential value in a file that untrusted code can read",
     explanation=EXPLANATION,
     check=check,
+    level="warning",
     security_severity=6.0,
 )

@@ -54,5 +54,6 @@ RULE = Rule(
     summary="no confidential value in an output that nothing masks",
     explanation=EXPLANATION,
     check=check,
+    level="warning",
     security_severity=5.5,
 )
