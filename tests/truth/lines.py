@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -121,12 +122,12 @@ def place_of_note(note: Note, notes: Notes, case: Case) -> Place | None:
     name = note.source.split(WORKSPACE, 1)[1] if WORKSPACE in note.source else ""
     if name in files:
         text = files[name].read_text()
-        span = command_lines(text, note) if note.language == "bash" else (note.line, note.line)
+        span = lines_of_note(text, note)
         return Place(file=name, line=span[0], end_line=span[1], found_by=note.language) if span else None
     script = notes.scripts.get(note.source)
     if script is None:
         return None
-    span = command_lines(script, note) if note.language == "bash" else (note.line, note.line)
+    span = lines_of_note(script, note)
     if span is None:
         return None
     blocks = [found for name, path in files.items() if (found := block_lines(name, path.read_text(), script))]
@@ -136,6 +137,23 @@ def place_of_note(note: Note, notes: Notes, case: Case) -> Place | None:
         return None
     file, lines = blocks[0]
     return Place(file=file, line=lines[span[0]], end_line=lines[span[1]], found_by=note.language)
+
+
+def lines_of_note(text: str, note: Note) -> tuple[int, int] | None:
+    """First and last line of the command, or of the statement of Python, that the note names."""
+    return command_lines(text, note) if note.language == "bash" else statement_lines(text, note.line)
+
+
+def statement_lines(text: str, line: int) -> tuple[int, int]:
+    """First and last line of the smallest statement of a Python program that holds *line*; a compound one's head."""
+    found: list[tuple[int, int]] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt) and node.end_lineno is not None:
+            body = getattr(node, "body", None)
+            end = body[0].lineno - 1 if body and body[0].lineno > node.lineno else node.end_lineno
+            found.append((node.lineno, end))
+    around = [span for span in found if span[0] <= line <= span[1]]
+    return min(around, key=lambda span: span[1] - span[0], default=(line, line))
 
 
 def block_lines(name: str, text: str, script: str) -> tuple[str, dict[int, int]] | None:

@@ -26,19 +26,8 @@ CASES = [case for case in find_cases(Path(__file__).parent / "cases") if case.tr
 LANGUAGE = "the program is written in another language than shell"
 NOT_FOLLOWED = dict.fromkeys(
     (
-        "env/event-path-python.leak",
-        "language/node.leak",
         "language/perl-backticks.leak",
         "language/perl.leak",
-        "language/python-exec.leak",
-        "language/python-expression.leak",
-        "language/python-format.leak",
-        "language/python-multiline-call.leak",
-        "language/python-run.leak",
-        "language/python-system.leak",
-        "script/python-file.leak",
-        "script/python-input.leak",
-        "script/python-shell.leak",
     ),
     LANGUAGE,
 ) | {

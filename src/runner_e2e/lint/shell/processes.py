@@ -206,8 +206,19 @@ class ShellProcess(Process):
         call = Invocation(fields, inner, at, self._environment(launch))
         self.machine.tick()
         self.machine.leak(field, call, command=_shown(shell.value), advice="environment")
-        dialect = shells.NAMES.get(_shown(shell.value), "sh")
-        shells.run_program(self.machine, field.value, call, ShellStart(dialect=dialect, span=(field.start, field.end)))
+        start = ShellStart(dialect=shells.NAMES.get(_shown(shell.value), "sh"), span=(field.start, field.end))
+        if field.value.constants is not None:
+            shells.run_program(self.machine, field.value, call, start)
+            return self._ended(inner, buffer)
+        ends: list[State] = []
+        for text in field.value.texts:
+            one = replace(call, state=inner.copy())
+            # It is put together by the program: no part of it is the argument of a command where it stands.
+            source = Source.of_text(text, self.source.origin, field.start, field.end)
+            if any(isinstance(piece, str) for piece in text):
+                self.machine.run_shell(source, one, start)
+            ends.append(one.state)
+        self.machine.settle(inner, ends)
         return self._ended(inner, buffer)
 
     def leak(self, argument: Argument, launch: Launch, *, command: str, advice: str = "environment") -> None:
