@@ -65,6 +65,7 @@ lint:
   ignore: [vendor/]
   provider-secrets: [K]
   paid-workflows: [.github/workflows/evaluate-*.yml]
+  actions: {octo/tool: {}, octo/r/path: {}}
 credentials: {K: {description: x}, L: null}
 profiles: {p: {credential: K, env: {X: y}}, q: null}
 environments: {e: {kind: local, credential: L, env: null}, f: null}

@@ -265,3 +265,37 @@ def test_the_page_names_every_key_of_a_model() -> None:
     rows = re.findall(r"^\| ((?:`[a-z-]+`(?:, )?)+) \|", PAGE.read_text(), re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
     assert named == set(SCHEMA["$defs"]["entry"]["properties"])
+
+
+def catalog(root: Path, text: str) -> None:
+    path = root / ".github" / "runner-e2e.yml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_the_catalog_describes_an_action(tmp_path: Path) -> None:
+    (text,) = re.findall(r"<!-- test: own model -->\n```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    catalog(tmp_path, text)
+    given = ["bucket", "title", "payload", "command", "other"]
+    steps = [f'{{uses: "Octo/upload-results@v1", with: {{{name}: "${{{{ inputs.selected-id }}}}"}}}}' for name in given]
+    steps[1] = steps[1].replace("{uses", "{id: it, uses")
+    steps += [f'{{run: "tool ${{{{ steps.it.outputs.{name} }}}}"}}' for name in ("url", "id", "key")]
+    found = {number: {each.rule for each in rules} for number, rules in reported(tmp_path, steps).items()}
+    assert "confidential-argv" in found[0]
+    assert "confidential-name" in found[1]
+    assert "confidential-third-party" in found[2]
+    assert "confidential-argv" in found[3]
+    assert found[4] == {"confidential-log"}
+    assert "confidential-argv" in found[5]
+    assert not {"confidential-argv", "secret-argv"} & found.get(6, set())
+    assert "secret-argv" in found[7]
+
+
+def test_a_wrong_description_in_the_catalog_is_told_with_its_place(tmp_path: Path) -> None:
+    catalog(tmp_path, "lint:\n  actions:\n    octo/tool:\n      args: {x: [y]}\n      other: maybe\n")
+    workflow = tmp_path / ".github" / "workflows" / "w.yml"
+    workflow.parent.mkdir()
+    workflow.write_text("on: push\njobs: {a: {runs-on: x, steps: [{run: 'true'}]}}\n")
+    report = lint([workflow], current=tmp_path)
+    assert [str(problem.place) for problem in report.problems] == [".github/runner-e2e.yml:3:5"] * 2
+    assert {problem.what.split(": ", 1)[1][:7] for problem in report.problems} == {"`args` ", "`other`"}

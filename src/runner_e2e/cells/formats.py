@@ -10,6 +10,7 @@ from runner_e2e.cells.reading import Format
 
 __all__ = [
     "ABSOLUTE_PATH",
+    "ACTION",
     "CASE",
     "CREDENTIAL",
     "GLOB",
@@ -41,6 +42,10 @@ CREDENTIAL = replace(
 INPUT = Format(
     pattern=re.compile(r"[A-Za-z_][A-Za-z0-9_-]*"),
     rule="an input or a matrix key begins with a letter or '_' and goes on with letters, digits, '-' and '_'",
+)
+ACTION = Format(
+    pattern=re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*"),
+    rule="an action is OWNER/REPOSITORY, or OWNER/REPOSITORY/PATH, without a version",
 )
 RULE = Format(
     pattern=re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runner_e2e.errors import Place
+    from runner_e2e.yaml_positions import Plain
 
 __all__ = [
     "DEFAULT_CATALOG_PATH",
@@ -80,7 +81,8 @@ class LintConfiguration:
 
     ``provider_secrets`` are names of secrets that money is spent with (None: the catalog's credentials);
     ``paid_workflows`` globs of the workflows that may use them (empty: any); ``ignore`` globs of files that are not
-    linted; ``rules`` is by the id of a rule. Globs are relative to the root of the repository.
+    linted; ``rules`` is by the id of a rule, ``actions`` has models of actions by their names. Globs are relative to
+    the root of the repository.
     """
 
     provider_secrets: tuple[str, ...] | None = None
@@ -88,6 +90,7 @@ class LintConfiguration:
     profile: RuleProfile | None = None
     ignore: tuple[str, ...] = ()
     rules: Mapping[str, RuleConfiguration] = field(default_factory=dict)
+    actions: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

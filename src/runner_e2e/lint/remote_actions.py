@@ -72,9 +72,7 @@ def use_remote(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -
     """What the action of another repository, which *uses* names, does with what it is given; what the step gives."""
     use = ActionUse.parse(uses.value)
     given = tuple(_given(runner, step.arguments, visible, use.name))
-    models = models_of(
-        use, major=use.major(_comment(uses)), custom=getattr(runner.run.repository.settings, "actions", None)
-    )
+    models = models_of(use, major=use.major(_comment(uses)), custom=runner.run.repository.settings.actions)
     if not models:
         return _unknown(runner, use, uses, given, visible)
     call = _Call(runner=runner, use=use, uses=uses, given=given, visible=visible)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from runner_e2e.cells.model import Catalog
+    from runner_e2e.yaml_positions import Plain
 
 __all__ = ["CATALOG", "DEFAULT_PROFILE", "Names", "Settings", "is_paid", "read_settings", "unknown_rules"]
 
@@ -53,6 +54,7 @@ class Settings:
 
     ``provider_secrets`` are names in upper case: GitHub compares names of secrets without case. ``paid_workflows``
     may use them; where it is empty, any workflow may. ``profile`` is None where the repository does not say.
+    ``actions`` has its own models of actions, by name.
     """
 
     names: Names = Names()
@@ -61,6 +63,7 @@ class Settings:
     profile: RuleProfile | None = None
     ignore: Globs = field(default_factory=Globs)
     rules: Mapping[str, RuleConfiguration] = field(default_factory=dict)
+    actions: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
     rule_places: Mapping[str, Place] = field(default_factory=dict)
 
     def ignored(self, rule: str, path: str) -> bool:
@@ -108,8 +111,29 @@ def _settings(catalog: Catalog) -> Settings:
         profile=lint.profile,
         ignore=Globs(lint.ignore),
         rules=lint.rules,
+        actions=_checked(lint.actions, catalog),
         rule_places={name: catalog.places[f"/lint/rules/{name}"] for name in lint.rules},
     )
+
+
+def _checked(actions: Mapping[str, Mapping[str, Plain]], catalog: Catalog) -> Mapping[str, Mapping[str, Plain]]:
+    """The models of actions; raises ConfigurationError with every mistake in them."""
+    if not actions:
+        return {}
+    from runner_e2e.lint.action_models import check_entry
+
+    problems = tuple(
+        Problem(
+            what=f"the model of the action {quote(name)} is wrong: {wrong}",
+            fix="see docs/lint-actions.md",
+            place=catalog.places[f"/lint/actions/{name}"],
+        )
+        for name, model in actions.items()
+        for wrong in check_entry(model)
+    )
+    if problems:
+        raise ConfigurationError.of(problems)
+    return actions
 
 
 def unknown_rules(settings: Settings, rules: Iterable[str]) -> tuple[Problem, ...]:
