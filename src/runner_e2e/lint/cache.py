@@ -69,15 +69,19 @@ def open_cache(folder: Path | None, *, chosen: bool) -> Cache | None:
 
 
 class Cache:
-    """The entries in *folder*. *signature* stands for the program that made them."""
+    """The entries in *folder*. *signature* stands for the program that made them, *started* is when this lint began.
 
-    def __init__(self, folder: Path, signature: str | None = None) -> None:
+    ``found`` and ``written`` count entries.
+    """
+
+    def __init__(self, folder: Path, *, signature: str | None = None, started: float | None = None) -> None:
         self.folder = str(folder)
         self.signature = program_signature() if signature is None else signature
+        self.found = 0
         self.written = 0
         # What changed while this lint ran may have been read before and digested after: no result of it is kept.
         # The clock of file systems may be one tick behind.
-        self._started = time.time() - 0.02
+        self._started = time.time() - 0.02 if started is None else started
         self._digests: dict[tuple[str, str], str] = {}
         self._settled: dict[str, bool] = {}
 
@@ -102,6 +106,7 @@ class Cache:
             return None
         if age > _DAY:
             self._touch(path)
+        self.found += 1
         return result
 
     def keep(self, entry: Entry, request: Request, result: FileResult) -> None:

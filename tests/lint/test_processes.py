@@ -1,0 +1,116 @@
+"""Work shared among processes: all of it done once, and a process that dies is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(body: str) -> subprocess.CompletedProcess[str]:
+    """Runs *body* in a process without threads: one that has some does not fork."""
+    head = """\
+        import os, signal, sys, threading, time
+        from pathlib import Path
+        from runner_e2e.errors import DefectError, Problem
+        from runner_e2e.lint.processes import shared
+        from runner_e2e.lint.result import FileResult
+        me = os.getpid()
+        """
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(head) + textwrap.dedent(body)],
+        capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT / "src")}, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("numbers", "count"), [(5, 2), (200, 3), (20_000, 2), (1, 4), (0, 2)])
+def test_every_number_is_worked_on_once(numbers: int, count: int) -> None:
+    done = run(
+        f"""
+        def work(number):
+            return FileResult(reads=(str(number), str(os.getpid())))
+        found = shared(range(10, 10 + {numbers}), work, {count})
+        assert list(sorted(found)) == list(range(10, 10 + {numbers}))
+        assert all(result.reads[0] == str(number) for number, result in found.items())
+        print(len(set(result.reads[1] for result in found.values())) <= {count})
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_the_others_do_what_one_has_no_time_for() -> None:
+    done = run(
+        """
+        def work(number):
+            if os.getpid() == me:
+                time.sleep(0.5)
+            return FileResult(reads=(str(os.getpid()),))
+        found = shared(range(100), work, 2)
+        print(sum(result.reads == (str(me),) for result in found.values()) < 20)
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.parametrize(
+    ("end", "why"), [("os.kill(os.getpid(), signal.SIGKILL)", "signal 9"), ("os._exit(3)", "exit code 3")]
+)
+def test_a_process_that_dies_is_told(end: str, why: str) -> None:
+    done = run(
+        f"""
+        def work(number):
+            if os.getpid() != me:
+                {end}
+            time.sleep(0.05)
+            return FileResult()
+        try:
+            shared(range(20), work, 3)
+        except DefectError as error:
+            print(error.problem.why, "--jobs 1" in error.problem.fix)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            print("no child is left")
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{why} True\nno child is left\n", "")
+
+
+def test_an_interrupt_leaves_no_process() -> None:
+    done = run(
+        """
+        def work(number):
+            if os.getpid() == me:
+                raise KeyboardInterrupt
+            time.sleep(60)
+        started = time.monotonic()
+        try:
+            shared(range(20), work, 3)
+        except KeyboardInterrupt:
+            pass
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            print(time.monotonic() - started < 30)
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_a_process_with_threads_does_not_fork() -> None:
+    done = run(
+        """
+        event = threading.Event()
+        thread = threading.Thread(target=event.wait)
+        thread.start()
+        found = shared(range(50), lambda number: FileResult(reads=(str(os.getpid()),)), 4)
+        event.set()
+        print({result.reads for result in found.values()} == {(str(me),)})
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
