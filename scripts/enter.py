@@ -24,10 +24,11 @@ COMMANDS = {
     "claim": "claim.py",
     "run": "run.py",
     "dispatch": None,
-    "lint": None,
+    "lint": "lint.py",
     "report": None,
 }
 LINUX_ONLY = ("run",)
+MAKES_ENVIRONMENT = ("setup", "lint")  # the others need the one that `setup` made before a secret was in scope
 
 
 class RefusalError(Exception):
@@ -39,7 +40,7 @@ def main() -> int:
     command = os.environ.get("RUNNER_E2E_INPUT_COMMAND", "").strip()
     try:
         script = script_of(command, sys.platform)
-        python = fitting_python() if command == "setup" else environment_python()
+        python = fitting_python() if command in MAKES_ENVIRONMENT else environment_python()
         os.execv(python, [python, "-I", str(ROOT / "scripts" / script)])  # noqa: S606 - replaced, not started
     except RefusalError as refusal:
         text = str(refusal)

@@ -14,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 NODE = HERE / "node"
 LOCK = HERE.parent / "requirements" / "runtime.txt"
+DEVELOPMENT_LOCK = HERE.parent / "requirements" / "dev.txt"
 WHEELS = HERE.parent / ".venv" / "wheels"
 
 # Program looked for -> Debian and Ubuntu package that brings it.
@@ -82,16 +83,28 @@ def install_node_modules() -> bool:
     return True
 
 
+def build_backend() -> str:
+    """The locked entry of what builds this package, for tests that install it as a user does."""
+    lines = DEVELOPMENT_LOCK.read_text().splitlines(keepends=True)
+    start = next(at for at, line in enumerate(lines) if line.startswith("setuptools=="))
+    end = next((at for at in range(start + 1, len(lines)) if not lines[at].startswith(" ")), len(lines))
+    return "".join(lines[start:end])
+
+
 def download_wheels() -> bool:
-    """Keeps the locked packages as files, from which tests of the action install them without network."""
+    """Keeps the locked packages as files, from which tests install the action and the package without network."""
     stamp = WHEELS / ".complete"
-    wanted = LOCK.read_bytes() + sys.version.encode()
+    wanted = LOCK.read_bytes() + build_backend().encode() + sys.version.encode()
     if stamp.is_file() and stamp.read_bytes() == wanted:
         return True
     print("set_up: pip download (the locked packages, for tests that install them)", flush=True)
     shutil.rmtree(WHEELS, ignore_errors=True)
+    WHEELS.mkdir(parents=True)
+    backend = WHEELS / "build-backend.txt"
+    backend.write_text(build_backend())
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--quiet", "--disable-pip-version-check"]
-    command += ["--require-hashes", "--only-binary=:all:", "--no-deps", "-r", str(LOCK), "-d", str(WHEELS)]
+    command += ["--require-hashes", "--only-binary=:all:", "--no-deps", "-r", str(LOCK), "-r", str(backend)]
+    command += ["-d", str(WHEELS)]
     if subprocess.run(command, check=False).returncode:
         print("set_up: pip download failed; its own message stands above", file=sys.stderr)
         return False

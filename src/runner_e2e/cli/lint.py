@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import gc
-import os
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from runner_e2e.cli.lint_actionlint import actionlint_options
 from runner_e2e.cli.lint_known import Known, cache_options, known_options
 from runner_e2e.cli.lint_output import output_options, write_report
 from runner_e2e.cli.lint_rules import explanation, print_rules, rule_options
+from runner_e2e.cli.lint_run import FAIL_ON, exit_code, no_collection, processors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from runner_e2e.lint.cache import Cache
+    from runner_e2e.lint.checkers import Checker
     from runner_e2e.lint.report import Report
     from runner_e2e.lint.selection import Selection
 
 __all__ = ["lint"]
-
-_CONFIDENCES = ("low", "medium", "high")
 
 
 @click.command()
@@ -32,9 +30,10 @@ _CONFIDENCES = ("low", "medium", "high")
 @rule_options
 @known_options
 @cache_options
+@actionlint_options
 @click.option(
     "--fail-on",
-    type=click.Choice(_CONFIDENCES),
+    type=click.Choice(FAIL_ON),
     default="medium",
     show_default=True,
     help="Least confidence of a finding that makes the exit code 1; a note never does.",
@@ -57,6 +56,7 @@ def lint(  # noqa: PLR0917 - click passes them by name
     selection: Selection,
     known: Known,
     cache: Callable[[], Cache | None],
+    foreign: Callable[[], Checker | None],
     fail_on: str,
     list_rules: bool,
     explain: str | None,
@@ -82,19 +82,21 @@ def lint(  # noqa: PLR0917 - click passes them by name
 
     current = Path.cwd()
     changes = known.changes(current)
+    checker = foreign()
 
     def report_on(texts: Mapping[Path, str] | None = None, *, traced: bool = False) -> Report:
-        with _no_collection():
+        with no_collection():
             return run(
                 paths,
                 current=current,
                 time_limit=time_limit,
                 trace=traced,
-                processes=jobs or len(os.sched_getaffinity(0)),
+                processes=jobs or processors(),
                 selection=selection,
                 texts=texts,
                 cache=cache(),
                 changes=changes,
+                foreign=None if traced or texts is not None else checker,
             )
 
     if trace is not None:
@@ -105,31 +107,7 @@ def lint(  # noqa: PLR0917 - click passes them by name
         return 0
     report = report_on()
     if known.write(report, current=current):
-        return _exit_code(report, None)
+        return exit_code(report, "never")
     report = known.without_known(report, current=current, paths=paths, selection=selection)
     write_report(report, form, output)
-    return _exit_code(report, fail_on)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Trees live for one file: the collector of cycles would only look at everything again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _exit_code(report: Report, fail_on: str | None) -> int:
-    """The code for *report*; findings count from the confidence *fail_on* on, or not at all."""
-    if report.defects:
-        return 4
-    if report.problems:
-        return 2
-    if fail_on is None:
-        return 0
-    least = _CONFIDENCES.index(fail_on) + 1
-    return 1 if any(one.confidence >= least and one.level != "note" for one in report.findings) else 0
+    return exit_code(report, fail_on)

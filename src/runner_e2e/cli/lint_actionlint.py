@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,28 +15,38 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.checkers import Checker
 
-__all__ = ["actionlint_options", "chosen_actionlint"]
+__all__ = ["actionlint_options"]
 
-Command = TypeVar("Command", bound="Callable[..., object]")
-
-
-def actionlint_options(command: Command) -> Command:
-    """Gives a command ``--actionlint`` (a path or None), ``--no-actionlint`` and ``--shellcheck`` (flags)."""
-    program = click.option(
-        "--actionlint", metavar="PROGRAM", type=click.Path(path_type=Path),
-        help="The actionlint whose findings are to be in the report too; by default the one on PATH, if any.",
-    )  # fmt: skip
-    without = click.option("--no-actionlint", is_flag=True, help="Do not start actionlint.")
-    shellcheck = click.option("--shellcheck", is_flag=True, help="Let actionlint give every script to shellcheck.")
-    return program(without(shellcheck(command)))
+Result = TypeVar("Result")
 
 
-def chosen_actionlint(program: Path | None, *, without: bool, shellcheck: bool) -> Checker | None:
-    """What to hand to the linter for these options.
+def actionlint_options(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Gives a command ``--actionlint``, ``--no-actionlint`` and ``--shellcheck``; it receives one ``foreign``.
 
-    Raises :class:`~runner_e2e.errors.UsageError` for options that exclude each other, and for a program that is not
-    there.
+    That is a function which gives the checker to hand to the linter, or None; it raises
+    :class:`~runner_e2e.errors.UsageError` for options that exclude each other and for a program that is not there.
     """
+
+    @functools.wraps(function)
+    def with_actionlint(*arguments: Any, **given: Any) -> Result:
+        chosen = functools.partial(
+            _chosen, given.pop("actionlint"), without=given.pop("no_actionlint"), shellcheck=given.pop("shellcheck")
+        )
+        return function(*arguments, foreign=chosen, **given)
+
+    decorated: Callable[..., Result] = click.option(
+        "--shellcheck", is_flag=True, help="Let actionlint give every script to shellcheck."
+    )(with_actionlint)
+    decorated = click.option("--no-actionlint", is_flag=True, help="Do not start actionlint.")(decorated)
+    return click.option(
+        "--actionlint",
+        metavar="PROGRAM",
+        type=click.Path(path_type=Path),
+        help="The actionlint whose findings are in the report too. Default: the one on PATH, if any.",
+    )(decorated)
+
+
+def _chosen(program: Path | None, *, without: bool, shellcheck: bool) -> Checker | None:
     if without:
         if program is not None or shellcheck:
             other = "--actionlint" if program is not None else "--shellcheck"

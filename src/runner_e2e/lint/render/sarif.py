@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from runner_e2e import __version__
+from runner_e2e.lint.fingerprint import FINGERPRINT, fingerprints
 from runner_e2e.lint.render.descriptions import Description, describe
 from runner_e2e.lint.render.line_hashes import line_hashes
 from runner_e2e.lint.render.sources import edited
@@ -49,6 +50,9 @@ class _Log:
         self.report = report
         self.view = view
         self.hashes = cache(lambda path: line_hashes(view.sources.whole(path)))
+        self.fingerprints = fingerprints(
+            report.findings, path_of=lambda path: view.in_repository(path) or path, line_of=view.sources.line
+        )
         found = {finding.rule: describe(finding.rule) for finding in reversed(report.findings)}
         known = {rule.id: describe(rule.id) for rule in RULES}
         self.own = [each for each in {**known, **found}.values() if not each.foreign]
@@ -128,7 +132,7 @@ class _Log:
             "rank": _RANKS[finding.confidence],
             "message": {"text": _message(finding)},
             "locations": [{"physicalLocation": self.location(finding.span)}],
-            "partialFingerprints": self.fingerprints(finding),
+            "partialFingerprints": self.partial_fingerprints(number, finding),
             "properties": {"confidence": finding.confidence.name.lower()},
         }
         if extension is None:
@@ -161,10 +165,11 @@ class _Log:
             return {"uri": Path(self.view.folder, path).resolve().as_uri()}
         return {"uri": quote(relative), "uriBaseId": _ROOT}
 
-    def fingerprints(self, finding: Finding) -> Node:
+    def partial_fingerprints(self, number: int, finding: Finding) -> Node:
         """What stays when lines move. Code scanning takes the first; the upload action would compute the same."""
         hashes = self.hashes(finding.span.path)
-        return {"primaryLocationLineHash": hashes[min(finding.span.line, len(hashes)) - 1]}
+        line_hash = hashes[min(finding.span.line, len(hashes)) - 1]
+        return {"primaryLocationLineHash": line_hash, FINGERPRINT: self.fingerprints[number]}
 
     def fix(self, fix: Fix) -> Node:
         by_path = groupby(sorted(fix.edits, key=lambda edit: (edit.path, edit.start)), key=lambda edit: edit.path)

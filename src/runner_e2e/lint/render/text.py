@@ -41,11 +41,13 @@ def counted(number: int, noun: str) -> str:
 
 
 def summary(report: Report) -> str:
-    """``2 errors, 1 warning in 5 files, 1 could not be checked``."""
+    """``2 errors, 1 warning in 5 files, 1 could not be checked (3 ignored by comments)``."""
     counts = Counter(finding.level for finding in report.findings)
     found = ", ".join(counted(counts[level], level) for level in LEVELS if counts[level]) or "no findings"
     unread = f", {len(report.problems)} could not be checked" if report.problems else ""
-    return f"{found} in {counted(report.files, 'file')}{unread}"
+    left_out = ((report.ignored, "ignored by comments"), (report.known, "in the baseline"))
+    besides = ", ".join(f"{count:,} {why}" for count, why in left_out if count)
+    return f"{found} in {counted(report.files, 'file')}{unread}{f' ({besides})' if besides else ''}"
 
 
 class _Writer:
