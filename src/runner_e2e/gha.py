@@ -32,6 +32,7 @@ __all__ = [
     "commands_stopped",
     "end_group",
     "event_inputs",
+    "github_token",
     "group",
     "in_actions",
     "masks",
@@ -119,6 +120,12 @@ def run_contexts(environ: Mapping[str, str] | None = None) -> RunContexts:
     """Reads what the job says of its run."""
     variables = _environ(environ)
     return RunContexts(**{each.name: variables.get(f"GITHUB_{each.name.upper()}", "") for each in fields(RunContexts)})
+
+
+def github_token(environ: Mapping[str, str] | None = None) -> str:
+    """The token for GitHub's API: GH_TOKEN, then GITHUB_TOKEN, as GitHub's own command line takes them; or empty."""
+    variables = _environ(environ)
+    return variables.get("GH_TOKEN", "").strip() or variables.get("GITHUB_TOKEN", "").strip()
 
 
 def temporary_directory(environ: Mapping[str, str] | None = None) -> Path:

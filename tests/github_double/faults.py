@@ -29,7 +29,7 @@ class Fault:
         """The answer to a request that is not carried out."""
         if self.html:
             return Reply(status=200, raw=b"<html>sign in</html>", headers={"Content-Type": "text/html"})
-        message = "You have exceeded a secondary rate limit" if self.status in {403, 429} else "Server Error"
+        message = "You have exceeded a secondary rate limit" if self.name.startswith("limit") else "Refused"
         return Reply(status=self.status or 500, data={"message": message}, headers=dict(self.headers))
 
 
@@ -46,6 +46,7 @@ FAULTS: dict[str, Fault] = {
         Fault("limit-403", status=403, headers={"Retry-After": "3"}),
         Fault("limit-429", status=429, headers={"Retry-After": "2"}),
         Fault("limit-429-bare", status=429),
+        Fault("forbidden", status=403),
         Fault("html", html=True),
     )
 }

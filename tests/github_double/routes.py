@@ -144,14 +144,6 @@ def list_environments(state: State, request: Request) -> Reply:
     )
 
 
-@route("GET", "R/environments/{name*}")
-def get_environment(state: State, _: Request, name: str) -> Reply:
-    """GET /repos/{owner}/{repo}/environments/{environment_name}."""
-    if name not in state.environments:
-        raise ApiError(404, "Not Found")
-    return Reply(data=shapes.environment(name, state.environments[name]), model="Environment")
-
-
 # Git
 
 
@@ -299,6 +291,36 @@ def get_actions_permissions(state: State, _: Request) -> Reply:
     return Reply(data=data, model="ActionsRepositoryPermissions")
 
 
+@route("GET", "R/actions/permissions/workflow")
+def get_default_permissions(state: State, _: Request) -> Reply:
+    """GET /repos/{owner}/{repo}/actions/permissions/workflow."""
+    data = {"default_workflow_permissions": state.default_permissions, "can_approve_pull_request_reviews": False}
+    return Reply(data=data, model="ActionsGetDefaultWorkflowPermissions")
+
+
+@route("GET", "R/actions/secrets")
+def list_secrets(state: State, request: Request) -> Reply:
+    """GET /repos/{owner}/{repo}/actions/secrets: names only."""
+    return _list(request, "secrets", sorted(state.secrets), shapes.secret, "ActionsSecret")
+
+
+@route("GET", "R/environments/{name}/secrets")
+def list_environment_secrets(state: State, request: Request, name: str) -> Reply:
+    """GET /repos/{owner}/{repo}/environments/{environment_name}/secrets: names only."""
+    if name not in state.environments:
+        raise ApiError(404, "Not Found")
+    names = sorted(state.environment_secrets.get(name, ()))
+    return _list(request, "secrets", names, shapes.secret, "ActionsSecret")
+
+
+@route("GET", "R/actions/variables/{name}")
+def get_variable(state: State, _: Request, name: str) -> Reply:
+    """GET /repos/{owner}/{repo}/actions/variables/{name}."""
+    if name not in state.variables:
+        raise ApiError(404, "Not Found")
+    return Reply(data=shapes.variable(name, state.variables[name]), model="ActionsVariable")
+
+
 @route("GET", "R/actions/workflows/{name}")
 def get_workflow(state: State, _: Request, name: str) -> Reply:
     """GET /repos/{owner}/{repo}/actions/workflows/{workflow_id}."""
@@ -430,6 +452,14 @@ def pending_deployments(state: State, _: Request, number: str) -> Reply:
     """GET /repos/{owner}/{repo}/actions/runs/{run_id}/pending_deployments."""
     state.run(int(number))
     return Reply(data=[], model="PendingDeployment", listed="")
+
+
+@route("GET", "R/environments/{name*}")
+def get_environment(state: State, _: Request, name: str) -> Reply:
+    """GET /repos/{owner}/{repo}/environments/{environment_name}."""
+    if name not in state.environments:
+        raise ApiError(404, "Not Found")
+    return Reply(data=shapes.environment(name, state.environments[name]), model="Environment")
 
 
 # Artifacts

@@ -228,3 +228,13 @@ def content(state: State, path: str, sha: str) -> dict[str, Any]:
 def environment(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """An environment; *settings* are its protection."""
     return _filled("Environment", {"id": abs(hash(name)) % 10_000, "name": name, **settings})
+
+
+def secret(name: str) -> dict[str, Any]:
+    """A secret: its name alone."""
+    return _filled("ActionsSecret", {"name": name})
+
+
+def variable(name: str, value: str) -> dict[str, Any]:
+    """A variable."""
+    return _filled("ActionsVariable", {"name": name, "value": value})

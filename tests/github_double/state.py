@@ -137,6 +137,10 @@ class State:
         self.workflows: list[Workflow] = []
         self.runs: dict[int, Run] = {}
         self.environments: dict[str, dict[str, Any]] = {}
+        self.environment_secrets: dict[str, set[str]] = {}
+        self.secrets: set[str] = set()
+        self.variables: dict[str, str] = {}
+        self.default_permissions = "read"
         self.protected: set[str] = set()
         self.listing_delay = 0.0
         """Seconds until a new run appears in lists and searches."""

@@ -35,6 +35,7 @@ __all__ = [
     "MAXIMUM_AGE",
     "MOST_CHARACTERS",
     "check_nonce",
+    "is_nonce",
     "is_sealed",
     "key_id",
     "new_nonce",
@@ -60,6 +61,11 @@ _NONCE = re.compile(r"(\d{8}t\d{6}z)-[0-9a-f]{16}")
 def new_nonce(now: datetime) -> str:
     """A fresh nonce: the time in UTC and 64 random bits, in letters that a ref and a run's name can hold."""
     return f"{now.astimezone(UTC):%Y%m%dt%H%M%Sz}-{secrets.token_hex(8)}"
+
+
+def is_nonce(text: str) -> bool:
+    """Whether *text* has the form of a nonce."""
+    return _NONCE.fullmatch(text) is not None
 
 
 def check_nonce(nonce: str, *, created_at: datetime) -> None:

@@ -27,6 +27,9 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "codex": ("runner_e2e.cli.codex", "codex", "Start Codex so that planning can read and not write."),
     "grade": ("runner_e2e.cli.grade", "grade", "Turn what an agent did into a verdict with evidence."),
     "lint": ("runner_e2e.cli.lint", "lint", "Follow confidential values to every command line."),
+    "gate": ("runner_e2e.cli.gate", "gate", "Decide whether a run may pay."),
+    "dispatch": ("runner_e2e.cli.dispatch", "dispatch", "Pay for cells on GitHub Actions, each once."),
+    "doctor": ("runner_e2e.cli.doctor", "doctor", "Check that a repository is ready to pay for cells."),
     "audit": ("runner_e2e.cli.audit", "audit", "Prove from the kernel where a confidential value went."),
 }
 

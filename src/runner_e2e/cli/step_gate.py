@@ -13,7 +13,6 @@ from runner_e2e.errors import UsageError
 
 if TYPE_CHECKING:
     from runner_e2e.cells.model import Catalog, Cell
-    from runner_e2e.dispatch.admission import Admission
     from runner_e2e.dispatch.github_api import GitHubApi
 
 __all__ = ["claim", "gate", "plan"]
@@ -21,7 +20,7 @@ __all__ = ["claim", "gate", "plan"]
 
 def gate() -> int:
     """Passes the gate or refuses; outputs the target's commit. Raises what :func:`admit` raises."""
-    from runner_e2e.dispatch.admission import Application, admit
+    from runner_e2e.dispatch.admission import Application, admit, describe
 
     contexts = gha.run_contexts()
     application = Application(
@@ -38,7 +37,7 @@ def gate() -> int:
             "default-branch": admission.default_branch,
         }
     )
-    for line in _passed(admission):
+    for line in describe(admission):
         print(f"gate: {line}")
     return 0
 
@@ -79,7 +78,7 @@ def plan() -> int:
 def claim() -> int:
     """Takes the claim of this attempt or ends. Raises what :func:`take_claim` raises."""
     from runner_e2e.cells.sealed import check_nonce
-    from runner_e2e.dispatch.claim import Claim, scheduled_nonce, take_claim
+    from runner_e2e.dispatch.claim import Claim, manual_nonce, scheduled_nonce, take_claim
     from runner_e2e.dispatch.records import read_run
 
     contexts = gha.run_contexts()
@@ -95,7 +94,7 @@ def claim() -> int:
         check_nonce(nonce, created_at=datetime.fromisoformat(run.created_at))
     else:
         # A run that was started by hand, without a client that made a nonce, is one of its own.
-        nonce = f"manual-{run.id}"
+        nonce = manual_nonce(run.id)
     taken = Claim(nonce=nonce, run=run.id, attempt=run.attempt)
     take_claim(api, taken, commit=run.head_sha)
     gha.write_outputs({"claim": str(taken)})
@@ -109,20 +108,6 @@ def _api(contexts: gha.RunContexts) -> GitHubApi:
     return GitHubApi(
         repository=contexts.repository, token=gha.read_input("github-token"), url=contexts.api_url or DEFAULT_URL
     )
-
-
-def _passed(admission: Admission) -> list[str]:
-    run = admission.run
-    who = f"{run.actor.login} (id {run.actor.id})"
-    if run.triggering_actor.id != run.actor.id:
-        who += f", again by {run.triggering_actor.login} (id {run.triggering_actor.id})"
-    lines = [
-        f"may pay: `{run.event}` by {who}, definition on {admission.default_branch}, attempt {run.attempt}",
-        f"target: {admission.target.ref} at {admission.target.sha}",
-    ]
-    if admission.claim is not None:
-        lines.append(f"claim: {admission.claim.nonce}")
-    return lines
 
 
 def _unsealed(catalog: Catalog, sealed: str, keys: tuple[bytes, ...]) -> tuple[tuple[Cell, ...], bytes]:

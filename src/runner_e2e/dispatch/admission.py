@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.records import RunRecord
     from runner_e2e.gha import RunContexts
 
-__all__ = ["Admission", "Application", "admit"]
+__all__ = ["Admission", "Application", "admit", "describe"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,3 +74,18 @@ def admit(api: GitHubApi, contexts: RunContexts, application: Application) -> Ad
     else:
         target = Target(sha=run.head_sha, ref=f"refs/heads/{run.head_branch}")
     return Admission(run=run, default_branch=repository.default_branch, target=target, claim=claim)
+
+
+def describe(admission: Admission) -> tuple[str, ...]:
+    """What was decided, a line each: who pays, for what, under which claim."""
+    run = admission.run
+    who = f"{run.actor.login} (id {run.actor.id})"
+    if run.triggering_actor.id != run.actor.id:
+        who += f", again by {run.triggering_actor.login} (id {run.triggering_actor.id})"
+    lines = [
+        f"may pay: `{run.event}` by {who}, definition on {admission.default_branch}, attempt {run.attempt}",
+        f"target: {admission.target.ref} at {admission.target.sha}",
+    ]
+    if admission.claim is not None:
+        lines.append(f"claim: {admission.claim.nonce}")
+    return tuple(lines)

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from runner_e2e.cells.sealed import is_nonce
 from runner_e2e.dispatch.github_api import UnknownOutcomeError, segment
 from runner_e2e.dispatch.records import value_of
 from runner_e2e.errors import GitHubError, RefusedError
@@ -29,6 +30,8 @@ __all__ = [
     "authorise",
     "check_claim",
     "find_holder",
+    "manual_nonce",
+    "nonce_of",
     "scheduled_nonce",
     "take_claim",
 ]
@@ -69,6 +72,30 @@ class Holder:
 def scheduled_nonce(run: int) -> str:
     """The nonce of a scheduled run, which nobody sent: made from its id, so that no other run can have it."""
     return f"schedule-{run}"
+
+
+def manual_nonce(run: int) -> str:
+    """The nonce of a run that was started by hand, without a client that makes one."""
+    return f"manual-{run}"
+
+
+def nonce_of(run: RunRecord) -> str:
+    """The nonce that *run* claims: made from its id, or the one at the end of its name, where `run-name` puts it.
+
+    Raises :class:`~runner_e2e.errors.RefusedError` where the name has none.
+    """
+    if run.event == "schedule":
+        return scheduled_nonce(run.id)
+    last = run.title.rpartition(" ")[2]
+    if last == str(run.id):
+        return manual_nonce(run.id)
+    if not is_nonce(last):
+        raise RefusedError(
+            f"the name of run {run.id} ends with no nonce",
+            why=f"it is {run.title[:100]!r}",
+            fix="give the workflow `run-name: … ${{ inputs.nonce || github.run_id }}`, as the template has it",
+        )
+    return last
 
 
 def take_claim(api: GitHubApi, claim: Claim, *, commit: str) -> None:

@@ -14,7 +14,16 @@ from runner_e2e.errors import GitHubError
 if TYPE_CHECKING:
     from runner_e2e.dispatch.github_api import GitHubApi
 
-__all__ = ["Account", "RepositoryRecord", "RunRecord", "read_repository", "read_run", "value_of"]
+__all__ = [
+    "Account",
+    "RepositoryRecord",
+    "RunRecord",
+    "read_last_attempt",
+    "read_repository",
+    "read_run",
+    "run_of",
+    "value_of",
+]
 
 _Type = TypeVar("_Type", str, int, bool)
 
@@ -66,6 +75,11 @@ class RepositoryRecord:
 def read_run(api: GitHubApi, run: int, attempt: int) -> RunRecord:
     """Reads the record of one attempt. Raises :class:`~runner_e2e.errors.GitHubError`."""
     return run_of(api.get(f"actions/runs/{run}/attempts/{attempt}").data)
+
+
+def read_last_attempt(api: GitHubApi, run: int) -> RunRecord:
+    """Reads the record of a run's newest attempt. Raises :class:`~runner_e2e.errors.GitHubError`."""
+    return run_of(api.get(f"actions/runs/{run}").data)
 
 
 def read_repository(api: GitHubApi) -> RepositoryRecord:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent.parent
@@ -58,9 +58,12 @@ def make_repository(directory: Path, files: Mapping[str, str]) -> Path:
 
 def run_job(
     repository: Path, workflow: str, *, inputs: Mapping[str, str], secrets: Mapping[str, str], watch: list[str],
-    directory: Path, event_name: str = "workflow_dispatch",
+    directory: Path, event_name: str = "workflow_dispatch", extra: Sequence[str] = (),
 ) -> ActJob:  # fmt: skip
-    """Runs *workflow* of *repository* with act. Neither inputs nor secrets stand on act's command line."""
+    """Runs *workflow* of *repository* with act. Neither inputs nor secrets stand on act's command line.
+
+    *extra* are further words of act's: variables of the repository, what the runner would set.
+    """
     artifacts = directory / "artifacts"
     artifacts.mkdir()
     event = directory / "dispatch.json"
@@ -72,11 +75,13 @@ def run_job(
     command = [str(ACT), event_name, "-W", f".github/workflows/{workflow}", "--eventpath", str(event)]
     command += ["-P", "ubuntu-24.04=-self-hosted", "--no-cache-server", "--action-offline-mode"]
     command += ["--secret-file", str(secret_file), "--env", f"ARTIFACTS={artifacts}"]
+    command += ["--env", f"SOURCE={repository}"]
     # act's own home is a fresh one; the job's is the user's, as on a runner: an agent that runs as another user is let
     # into it, where a Python may lie.
     command += ["--env", f"HOME={Path.home()}"]
     # The packages come from a directory, so that `setup` installs for real and needs no network.
     command += ["--env", "PIP_NO_INDEX=1", "--env", f"PIP_FIND_LINKS={WHEELS}"]
+    command += extra
     text = (repository / ".github" / "workflows" / workflow).read_text()
     for name, commit in sorted(set(PINNED.findall(text))):
         source = (
@@ -95,7 +100,7 @@ def run_job(
         watcher.stdin.flush()
         done = subprocess.run(
             command, cwd=repository, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=240, check=False,
+            timeout=600, check=False,
         )  # fmt: skip
         watcher.stdin.close()
         report = json.loads(watcher.stdout.read())

@@ -1,0 +1,80 @@
+"""``runner-e2e dispatch``: keys of campaigns, authorisations of reruns, and the claims that are left behind."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from runner_e2e.cli.github_options import repository_options
+
+if TYPE_CHECKING:
+    from runner_e2e.dispatch.github_api import GitHubApi
+
+__all__ = ["dispatch"]
+
+_DAYS = 30
+
+
+@click.group()
+def dispatch() -> None:
+    """Pay for cells on GitHub Actions, each once."""
+
+
+@dispatch.command()
+def keygen() -> None:
+    """Make a campaign key: 32 random bytes in hexadecimal digits, for the secret RUNNER_E2E_CAMPAIGN_KEY.
+
+    The key names cells by handles and seals selections. Whoever has it can tell the cells of a public run. To change
+    it, keep the old one as RUNNER_E2E_CAMPAIGN_KEY_PREVIOUS until the runs that were started with it have ended.
+
+    Store it without showing it: `runner-e2e dispatch keygen | gh secret set RUNNER_E2E_CAMPAIGN_KEY --env paid-evals`.
+    """
+    from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE, random_key
+    from runner_e2e.cells.sealed import key_id
+
+    key = random_key()
+    click.echo(key.hex())
+    if sys.stdout.isatty():
+        click.echo(f"store it as the secret {DEFAULT_KEY_VARIABLE}; its public name is {key_id(key)}", err=True)
+
+
+@dispatch.command("authorise-rerun")
+@click.argument("run", type=click.IntRange(min=1))
+@repository_options
+def authorise_rerun(*, run: int, api: GitHubApi) -> None:
+    """Let the next attempt of RUN pay once more.
+
+    A rerun is new spending, so without this its claim is refused and it ends before anything is paid. Start it then
+    with all its jobs (`gh run rerun RUN`): a partial rerun keeps the claim of the earlier attempt.
+    """
+    from runner_e2e.dispatch.claim import authorise, nonce_of
+    from runner_e2e.dispatch.records import read_last_attempt
+
+    record = read_last_attempt(api, run)
+    claim = authorise(api, record, nonce_of(record))
+    click.echo(f"attempt {claim.attempt} of run {run} may pay once; start it with `gh run rerun {run}`")
+
+
+@dispatch.command()
+@click.option(
+    "--older-than",
+    "days",
+    type=click.IntRange(min=_DAYS),
+    default=_DAYS,
+    show_default=True,
+    help="Age in days. GitHub lets no run be started again that is older than 30 days.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@repository_options
+def cleanup(*, days: int, dry_run: bool, api: GitHubApi) -> None:
+    """Remove the refs of claims and authorisations that no run can use any more."""
+    from runner_e2e.dispatch.cleanup import old_refs, remove
+
+    refs = old_refs(api, days=days)
+    for ref in refs:
+        if not dry_run:
+            remove(api, ref)
+        click.echo(f"{'would remove' if dry_run else 'removed'} {ref}")
+    click.echo(f"{len(refs)} refs are older than {days} days")

@@ -1,0 +1,102 @@
+"""What the doctor says of repositories that lack one thing each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from runner_e2e.dispatch.doctor import Check, Expected, examine
+from runner_e2e.errors import GitHubError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.github_double.server import Server
+    from tests.github_double.state import State
+
+    from runner_e2e.dispatch.github_api import GitHubApi
+
+TEMPLATE = Path(__file__).resolve().parent.parent.parent / "workflows-templates" / "paid-campaign.yml"
+PATH = ".github/workflows/paid-campaign.yml"
+EXPECTED = Expected(secrets=("RUNNER_E2E_CAMPAIGN_KEY", "OPENAI_API_KEY"))
+POLICY = {"deployment_branch_policy": {"protected_branches": True, "custom_branch_policies": False}}
+
+
+@pytest.fixture(autouse=True)
+def ready(double: Server) -> State:
+    """A repository in which nothing is missing."""
+    state = double.state
+    state.protected.add("main")
+    state.environments["paid-evals"] = dict(POLICY)
+    state.environment_secrets["paid-evals"] = set(EXPECTED.secrets)
+    state.variables["RUNNER_E2E_ALLOWLIST"] = "[11]"
+    state.add_workflow(PATH)
+    write(state, TEMPLATE.read_text())
+    return state
+
+
+def write(state: State, text: str) -> None:
+    names = state.files("main")
+    state.write_file(PATH, "main", text.encode(), "workflow", names.get(PATH))
+
+
+def of(api: GitHubApi, name: str) -> list[Check]:
+    return [check for check in examine(api, EXPECTED) if check.name == name and check.state != "ok"]
+
+
+def test_nothing_is_missing(api: GitHubApi) -> None:
+    checks = examine(api, EXPECTED)
+    assert {check.state for check in checks} == {"ok"}
+    assert [check.name for check in checks] == [
+        "repository", "actions", "token", "default branch", "environment", "secrets", "allowlist", "workflow"
+    ]  # fmt: skip
+
+
+def without(text: str) -> Callable[[State], Any]:
+    return lambda state: write(state, TEMPLATE.read_text().replace(text, ""))
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "state", "said"),
+    [
+        (lambda s: setattr(s, "actions_enabled", False), "actions", "failed", "is disabled"),
+        (lambda s: setattr(s, "default_permissions", "write"), "token", "warning", "may write by default"),
+        (lambda s: s.protected.clear(), "default branch", "failed", "not protected"),
+        (lambda s: s.environments.clear(), "environment", "failed", "no environment paid-evals"),
+        (lambda s: s.environments["paid-evals"].clear(), "environment", "failed", "every branch"),
+        (lambda s: s.environment_secrets.clear(), "secrets", "failed", "RUNNER_E2E_CAMPAIGN_KEY, OPENAI_API_KEY"),
+        (lambda s: s.secrets.add("OPENAI_API_KEY"), "secrets", "failed", "every workflow on every branch"),
+        (lambda s: s.variables.clear(), "allowlist", "failed", "no variable"),
+        (lambda s: s.variables.update(RUNNER_E2E_ALLOWLIST='["alice"]'), "allowlist", "failed", "entry 1"),
+        (lambda s: s.workflows.clear(), "workflow", "failed", "no workflow paid-campaign.yml"),
+        (lambda s: setattr(s.workflows[0], "state", "disabled_manually"), "workflow", "failed", "is disabled"),
+        (without("inputs.nonce ||"), "workflow", "failed", "run-name"),
+        (lambda s: write(s, "on: push\njobs: {}\n"), "workflow", "failed", "inputs nonce, selection, target"),
+        (lambda s: write(s, "on: [\n"), "workflow", "failed", "no valid YAML"),
+    ],
+)
+def test_what_is_missing(double: Server, api: GitHubApi, change: Any, name: str, state: str, said: str) -> None:
+    change(double.state)
+    found = of(api, name)
+    assert any(check.state == state and said in check.what for check in found), found
+    assert all(check.fix for check in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("permissions$", "actions"), ("permissions/workflow", "token"), ("environments/.*/secrets", "secrets"),
+     ("variables", "allowlist"), ("branches", "branch")],
+)  # fmt: skip
+def test_what_the_token_may_not_see_is_unknown(double: Server, api: GitHubApi, path: str, name: str) -> None:
+    for _ in range(4):
+        double.faults.order("forbidden", "GET", path)
+    (check,) = of(api, name)
+    assert check.state == "unknown"
+    assert check.fix
+
+
+def test_an_unreadable_repository_is_an_error(connect: Callable[..., GitHubApi]) -> None:
+    with pytest.raises(GitHubError, match="404"):
+        examine(connect(repository="octo/none"), EXPECTED)
