@@ -112,7 +112,11 @@ def _report_default_name(run: Run, reader: Reader, node: Node, contexts: Context
                 _report_matrix(run, reader, scalar, merged(weaker))
     include = Block(node).scalar("include")
     if include is not None:
-        _report_matrix(run, reader, include, taints_of(reader.data(include, contexts, "into the matrix")))
+        written = {f"matrix.{key.value.lower()}" for key, _, _ in matrix_keys(node)}
+        known = taints_of(matrix) if matrix is not None else frozenset()
+        added = (one for one in known if one.label.name.startswith("matrix.") and one.label.name not in written)
+        taints = taints_of(reader.data(include, contexts, "into the matrix"))
+        _report_matrix(run, reader, include, merged((*taints, *added)))
 
 
 def _report_matrix(run: Run, reader: Reader, scalar: Scalar, taints: collections.abc.Iterable[Taint]) -> None:

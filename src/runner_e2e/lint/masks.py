@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.values import Label, Text
 
-__all__ = ["NO_MASKS", "Masks", "case_part"]
+__all__ = ["CAPTURED", "NO_MASKS", "Masks", "case_part"]
+
+CAPTURED = "$("
+"""Begin of the symbol of text that a command substitution gave: it is the same text wherever it has this symbol."""
 
 _DISTINCTIVE = 8
 _MAX_MASKS = 64
@@ -155,7 +158,7 @@ def _covered(text: Text, masks: frozenset[Text]) -> frozenset[int]:
 
 
 def _is_opaque(mask: Text) -> bool:
-    return len(mask) == 1 and isinstance(mask[0], Hole) and not mask[0].symbol
+    return len(mask) == 1 and isinstance(mask[0], Hole) and (not mask[0].symbol or mask[0].symbol.startswith(CAPTURED))
 
 
 def _of_whole_value(text: Text, hole: str | Hole) -> Iterable[int]:
@@ -172,13 +175,15 @@ def _of_whole_value(text: Text, hole: str | Hole) -> Iterable[int]:
         for index, piece in enumerate(text)
         if isinstance(piece, Hole) and piece.taints and {taint.label for taint in piece.taints} <= labels
     ]
-    # A whole id has its three public parts before the case part; a name of one part stands alone.
-    return [index for index in whole if not text[index].symbol or _is_whole(text, index)]  # type: ignore[union-attr]
+    # Text that is not known is covered when it is this very text, or when it cannot be told from it.
+    return [index for index in whole if text[index].symbol == hole.symbol or _is_whole(text, index)]  # type: ignore[union-attr]
 
 
 def _is_whole(text: Text, index: int) -> bool:
     piece = text[index]
     assert isinstance(piece, Hole)
+    if not any(piece.symbol == taint.label.name for taint in piece.taints):
+        return False
     if not is_cell_id(piece.symbol):
         return True
     public = [one for one in text[:index] if isinstance(one, Hole) and one.symbol.startswith(f"{piece.symbol}: ")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.masks import CAPTURED
 from runner_e2e.lint.shell.commands import weakened
 from runner_e2e.lint.shell.conditions import conditional, empty_labels, refine_test, split, test_fields
 from runner_e2e.lint.shell.expansion import expand_pattern, expand_value, expand_words
@@ -34,7 +35,7 @@ from runner_e2e.lint.shell.parameters import calculate
 from runner_e2e.lint.shell.parser import parse
 from runner_e2e.lint.shell.patterns import matches
 from runner_e2e.lint.shell.state import NULL, Channel, Field, Function, Items, State, Variable
-from runner_e2e.lint.values import EMPTY, Confidence, Value
+from runner_e2e.lint.values import EMPTY, Confidence, Hole, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -281,7 +282,20 @@ class Interpreter(Loops):
             state.files, state.status = inner.files, 0
             return inner.files.get(channel.key, EMPTY) if channel.kind == "stream" else EMPTY
         self.subshell(body, state, {1: Channel("file", buffer)})
-        return state.files.pop(buffer, EMPTY)
+        return self._identified(state.files.pop(buffer, EMPTY))
+
+    def _identified(self, value: Value) -> Value:
+        """Gives labelled text that is not known an identity, so that it is told from its parts: masks hide it whole.
+
+        Not in loops and functions, which come here again with another text.
+        """
+        if not value.taints or self.loops or self.calls or len(value.texts) != 1 or len(value.texts[0]) != 1:
+            return value
+        hole = value.texts[0][0]
+        if not isinstance(hole, Hole) or hole.symbol:
+            return value
+        symbol = f"{CAPTURED}{id(self.source.origin)}:{self.fresh()})"
+        return Value(((Hole(hole.taints, symbol, hole.longest),),))
 
     # --- case, functions
 

@@ -13,6 +13,7 @@ from runner_e2e.lint.languages import language_of
 from runner_e2e.lint.shell import code, filters, interpreters, make, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
     environment_lines,
+    named_channel,
     path_keys,
     peek_channel,
     put_file,
@@ -99,7 +100,7 @@ def _file_content(machine: Machine, operand: Value, call: Invocation) -> Value |
 def _unknown(machine: Machine, call: Invocation) -> None:
     """A program that is not known: it may write what it was given.
 
-    What reads that output has to reckon with it. That it may stand in the log is no finding: so it might of any program.
+    What reads that output has to reckon with it. That it may stand in the log is no finding: so it might of any.
     """
     stdin = peek_channel(call.state, call.state.descriptors.get(0, NULL))
     _record_call(machine, call, stdin)
@@ -193,6 +194,9 @@ def _tee(machine: Machine, call: Invocation) -> None:
         if (one.value.constant or "").startswith("-"):
             continue
         for key in path_keys(one.value, call.state):
+            channel = named_channel(key, call.state)
+            if channel is not None and channel.kind == "log":
+                machine.print(content, call.state, start=call.at.start, end=call.at.end, target="log")
             if key == ("/github/summary",):
                 machine.print(content, call.state, start=call.at.start, end=call.at.end, target="summary")
             put_file(
