@@ -52,10 +52,11 @@ def repaired(rule: str) -> tuple[str, str]:
         shutil.copy(FIXTURES / rule / "bad.yml", "bad.yml")
         here = Path.cwd()
         outcome = apply_fixes(
-            lambda texts: lint([Path("bad.yml")], current=here, texts=texts), current=here, unsafe=True
+            lambda texts: lint([Path("bad.yml")], current=here, texts=texts), current=here, unsafe=True, only=[rule]
         )
         os.chdir("/")
-    return outcome.changes[0].after, "".join(unified_diff(outcome.changes).splitlines(keepends=True)[2:])
+    changes = [change for change in outcome.changes if change.shown == "bad.yml"]
+    return changes[0].after, "".join(unified_diff(changes).splitlines(keepends=True)[2:])
 
 
 def main(rules: list[str]) -> int:

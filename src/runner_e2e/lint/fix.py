@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
+from runner_e2e.lint.files import default_paths
+from runner_e2e.lint.fixes.pins import LocalPins
 from runner_e2e.lint.fixes.unchanged import applied, overlap, unchanged_elsewhere
 from runner_e2e.lint.repository import Document, Repository, find_root, read_document
 from runner_e2e.lint.rules import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from runner_e2e.lint.finding import Edit, Finding, Fix
+    from runner_e2e.lint.fixes.pins import PinResolver
     from runner_e2e.lint.linter import Report
 
     Lint = Callable[[Mapping[Path, str]], Report]
@@ -60,9 +65,10 @@ class Outcome:
 class _Sources:
     """Files as they are with the changes made so far."""
 
-    def __init__(self, current: Path, texts: Mapping[Path, str]) -> None:
+    def __init__(self, current: Path, texts: Mapping[Path, str], pins: PinResolver | None) -> None:
         self.current = current
         self.texts = texts
+        self.pins = pins
         self._documents: dict[str, Document | None] = {}
         self._repositories: dict[Path, Repository] = {}
 
@@ -72,7 +78,8 @@ class _Sources:
     def repository(self, shown: str) -> Repository:
         root = find_root(self.path(shown))
         if root not in self._repositories:
-            self._repositories[root] = Repository(root, texts=self.texts)
+            repository = self._repositories[root] = Repository(root, texts=self.texts)
+            repository.pins = self.pins or LocalPins(partial(_readable, root))
         return self._repositories[root]
 
     def document(self, shown: str) -> Document | None:
@@ -85,13 +92,20 @@ class _Sources:
         return self._documents[shown]
 
 
-def proposals(findings: Sequence[Finding], *, current: Path, texts: Mapping[Path, str] | None = None) -> dict[int, Fix]:
+def proposals(
+    findings: Sequence[Finding],
+    *,
+    current: Path,
+    texts: Mapping[Path, str] | None = None,
+    pins: PinResolver | None = None,
+) -> dict[int, Fix]:
     """The fix of each finding that has one, by its place in *findings*.
 
-    Paths of findings count from *current*; *texts* stand for files that are not written yet. Each fix by itself gives
-    a file that parses and differs only where it says so.
+    Paths of findings count from *current*; *texts* stand for files that are not written yet; *pins* knows the commits
+    of tags (by default what other files of the repository say). Each fix by itself gives a file that parses and differs
+    only where it says so.
     """
-    sources = _Sources(current, texts or {})
+    sources = _Sources(current, texts or {}, pins)
     repairs = {rule.id: rule.repair for rule in RULES if rule.repair is not None}
     found: dict[int, Fix] = {}
     for number, finding in enumerate(findings):
@@ -122,18 +136,26 @@ def _by_path(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
     return found
 
 
-def apply_fixes(lint: Lint, *, current: Path, unsafe: bool) -> Outcome:
-    """Applies fixes until none is left; *unsafe* ones too when asked for. Writes nothing.
+def apply_fixes(
+    lint: Lint,
+    *,
+    current: Path,
+    unsafe: bool,
+    only: Collection[str] | None = None,
+    pins: PinResolver | None = None,
+) -> Outcome:
+    """Applies fixes until none is left; *unsafe* ones too when asked for; *only* those of some rules. Writes nothing.
 
     *lint* reports on the files, given the texts that stand for some of them. A fix after which its finding is still
     there, or another one is new, is taken back.
     """
-    return _Fixer(lint, current=current, unsafe=unsafe).run()
+    return _Fixer(lint, partial(proposals, current=current, pins=pins), current=current, unsafe=unsafe).run(only)
 
 
 class _Fixer:
-    def __init__(self, lint: Lint, *, current: Path, unsafe: bool) -> None:
+    def __init__(self, lint: Lint, propose: Callable[..., dict[int, Fix]], *, current: Path, unsafe: bool) -> None:
         self.lint = lint
+        self.propose = propose
         self.current = current
         self.unsafe = unsafe
         self.texts: dict[Path, str] = {}
@@ -141,12 +163,12 @@ class _Fixer:
         self.applied: list[tuple[Finding, Fix]] = []
         self.rejected: set[tuple[object, ...]] = set()
 
-    def run(self) -> Outcome:
+    def run(self, only: Collection[str] | None) -> Outcome:
         report = before = self.lint(self.texts)
         withheld = 0
         for _ in range(MAX_ROUNDS):
-            found = proposals(report.findings, current=self.current, texts=self.texts)
-            pairs = [(report.findings[number], fix) for number, fix in found.items()]
+            wanted = [finding for finding in report.findings if only is None or finding.rule in only]
+            pairs = [(wanted[number], fix) for number, fix in self.propose(wanted, texts=self.texts).items()]
             withheld = sum(1 for _, fix in pairs if not fix.safe) if not self.unsafe else 0
             batch = self._compatible(pairs)
             if not batch:
@@ -203,6 +225,13 @@ class _Fixer:
             mark = _MARK if whole.startswith(_MARK) else ""
             texts[path] = mark + applied(whole.removeprefix(_MARK), edits)
         return texts
+
+
+def _readable(root: Path) -> Iterable[str]:
+    """Texts of the workflows and actions of the repository, as far as they can be read."""
+    for path in default_paths(root):
+        with suppress(OSError):
+            yield path.read_text("utf-8", errors="replace")
 
 
 def _text(path: Path) -> str:

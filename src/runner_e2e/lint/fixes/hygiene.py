@@ -9,6 +9,7 @@ from runner_e2e.lint.finding import Fix
 from runner_e2e.lint.fixes.scripts import script_at
 from runner_e2e.lint.fixes.yaml_edits import node_at, put, replace_part
 from runner_e2e.lint.workflow import Workflow
+from runner_e2e.yaml_positions import Mapping, Scalar
 
 if TYPE_CHECKING:
     from runner_e2e.lint.finding import Edit, Finding
@@ -24,6 +25,7 @@ __all__ = [
     "add_timeout",
     "keep_runs",
     "leave_no_token",
+    "lessen_permissions",
 ]
 
 MINUTES = 60
@@ -87,6 +89,23 @@ def add_permissions(finding: Finding, document: Document, repository: Repository
         return None
     edit = put(document, job.node, ("permissions",), {"contents": "read"}, after="runs-on")
     return _made("give the token of the job no more than `contents: read`", edit, safe=False)
+
+
+def lessen_permissions(finding: Finding, document: Document, repository: Repository) -> Fix | None:
+    """``read`` in place of ``write``, nothing in place of everything; ``permissions`` where there are none."""
+    located = node_at(document, finding.span)
+    holder = located.path[-1] if located is not None else None
+    if located is None or not isinstance(holder, Mapping):
+        return None
+    name = located.scalar.value
+    if name == "write-all":
+        edit = put(document, holder, ("permissions",), {})
+        return _made("let the token do nothing", edit, safe=False)
+    present = holder.get(name)
+    if isinstance(present, Scalar) and present.value == "write":
+        edit = put(document, holder, (name,), "none" if name == "id-token" else "read")
+        return _made(f"let the token write no {name}", edit, safe=False)
+    return add_permissions(finding, document, repository)
 
 
 def add_group(finding: Finding, document: Document, repository: Repository) -> Fix | None:  # noqa: ARG001

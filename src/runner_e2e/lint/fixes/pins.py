@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from runner_e2e.lint.finding import Edit, Fix
 from runner_e2e.lint.fixes.yaml_edits import node_at, replace_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from runner_e2e.lint.finding import Finding
     from runner_e2e.lint.repository import Document, Repository
@@ -39,23 +41,28 @@ class PinResolver(Protocol):
 
 
 class LocalPins:
-    """Commits that files of the same repository name with a version comment: ``uses: owner/name@COMMIT # v4``."""
+    """Commits that files of the same repository name with a version comment: ``uses: owner/name@COMMIT # v4``.
+
+    *texts* gives the files, and is called when the first commit is wanted.
+    """
 
     certain = False
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Callable[[], Iterable[str]]) -> None:
+        self._texts = texts
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, str], set[str]]:
         known: dict[tuple[str, str], set[str]] = {}
-        for text in texts:
+        for text in self._texts():
             for found in _PINNED.finditer(text):
                 known.setdefault((found["name"].lower(), found["ref"]), set()).add(found["commit"])
-        # Two commits for one version: somebody moved the tag, or wrote it wrong.
-        self._known: Mapping[tuple[str, str], str] = {
-            key: commits.pop() for key, commits in known.items() if len(commits) == 1
-        }
+        return known
 
     def resolve(self, repository: str, ref: str) -> str | None:
-        """The only commit that is written down for *ref*."""
-        return self._known.get((repository.lower(), ref))
+        """The only commit that is written down for *ref*: of two, one was moved or written wrong."""
+        commits = self._known.get((repository.lower(), ref), set())
+        return next(iter(commits)) if len(commits) == 1 else None
 
 
 def repair(finding: Finding, document: Document, repository: Repository) -> Fix | None:
@@ -76,7 +83,9 @@ def repair(finding: Finding, document: Document, repository: Repository) -> Fix 
     comment = _comment(scalar, ref, document.path)
     if pin is None or comment is None:
         return None
-    return Fix(title=f"name the commit that `{ref}` stands for", safe=pins.certain, edits=(pin, comment))
+    # Edits that touch are one: nobody has to know which comes first.
+    edits = (replace(pin, text=pin.text + comment.text),) if pin.end == comment.start else (pin, comment)
+    return Fix(title=f"name the commit that `{ref}` stands for", safe=pins.certain, edits=edits)
 
 
 def _comment(scalar: Scalar, ref: str, path: str) -> Edit | None:
@@ -87,4 +96,5 @@ def _comment(scalar: Scalar, ref: str, path: str) -> Edit | None:
     if not rest.strip() or rest.lstrip().startswith("#"):
         return Edit(path=path, start=scalar.end, end=scalar.end, text=f" # {ref}")
     end = scalar.end + len(rest)
-    return None if "#" in rest else Edit(path=path, start=end, end=end, text=f" # {ref}")
+    # A quote or a comment might go on: then the end of the line is no place for a comment.
+    return None if set(rest) & set("#'\"|>") else Edit(path=path, start=end, end=end, text=f" # {ref}")

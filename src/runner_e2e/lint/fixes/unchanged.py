@@ -72,9 +72,12 @@ class _Comparison:
         return "\n" not in node.source.text[node.start : edit.start]
 
     def is_touched(self, node: Node) -> bool:
-        """Whether an edit stands inside of the old node."""
-        return any(edit.start < node.end and node.start < edit.end for edit in self.edits) or any(
-            node.start < edit.start < node.end for edit in self.edits if edit.start == edit.end
+        """Whether an edit stands inside of the old node, or adds to the end of its last line."""
+        return any(
+            node.start < edit.end and edit.start < node.end
+            if edit.start < edit.end
+            else node.start < edit.start < node.end or (edit.start == node.end and edit.text[:1] not in {"\r", "\n"})
+            for edit in self.edits
         )
 
     def same(self, old: Node, new: Node) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Rule
-from runner_e2e.lint.fixes.hygiene import add_permissions
+from runner_e2e.lint.fixes.hygiene import lessen_permissions
 from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.grants import Grants, granted
@@ -104,7 +104,7 @@ RULE = Rule(
     summary="a job of a paid workflow whose token can do too much",
     explanation=EXPLANATION,
     inspect=inspect,
-    repair=add_permissions,
+    repair=lessen_permissions,
     profile="paid",
     security_severity=6.0,
 )
