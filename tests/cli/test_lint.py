@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ def _repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".github" / "workflows").mkdir(parents=True)
     (tmp_path / ".github" / "workflows" / "w.yml").write_text(WORKFLOW)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture(name="call")
@@ -54,11 +56,11 @@ def _call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, s
 
 
 def test_findings_make_the_exit_code_one(call: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, _ = call()
+    code, out, _ = call("--select", "confidential-argv")
     assert code == 1
     assert ".github/workflows/w.yml:14:16: error: `inputs.selected-id` is an argument of `tool`" in out
     assert "\n     |                ^^^^^^^\n" in out
-    assert "2 errors in 1 file" in out  # the header of the log lists the variable
+    assert "1 error in 1 file" in out  # the header of the log lists the variable
 
 
 def test_a_clean_repository_is_zero(call: Callable[..., tuple[int, str, str]]) -> None:
@@ -83,6 +85,13 @@ def test_fail_on_sets_the_least_confidence(call: Callable[..., tuple[int, str, s
     assert finding["confidence"] == "low"
     assert code == 0
     assert call("--fail-on", "low", *select)[0] == 1
+
+
+def test_notes_never_fail(call: Callable[..., tuple[int, str, str]]) -> None:
+    Path(".github/runner-e2e.yml").write_text("lint: {rules: {confidential-argv: note}}\n")
+    code, out, _ = call("--select", "confidential-argv")
+    assert code == 0
+    assert "note: `inputs.selected-id` is an argument of `tool`" in out
 
 
 def test_paths_that_do_not_exist_are_a_usage_error(call: Callable[..., tuple[int, str, str]]) -> None:
@@ -147,3 +156,125 @@ def test_it_runs_as_a_process() -> None:
     assert done.returncode == 1
     assert done.stderr == ""
     assert "is an argument of `tool`" in done.stdout
+
+
+# --- Which rules.
+
+
+def rules(out: str) -> set[str]:
+    return {finding["rule"] for finding in json.loads(out)["findings"]}
+
+
+def test_rules_are_selected_and_ignored(call: Callable[..., tuple[int, str, str]]) -> None:
+    everything = rules(call("--format", "json")[1])
+    assert everything > {"confidential-argv"}
+    assert rules(call("--format", "json", "--select", "confidential-argv,secret-argv")[1]) == {"confidential-argv"}
+    assert rules(call("--format", "json", "--ignore", "confidential-argv")[1]) == everything - {"confidential-argv"}
+
+
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+def test_an_unknown_rule_has_a_suggestion(call: Callable[..., tuple[int, str, str]], option: str) -> None:
+    code, _, err = call(option, "secret-argw")
+    assert code == 2
+    assert "there is no rule `secret-argw`" in err
+    assert "did you mean secret-argv" in err
+
+
+def test_a_rule_that_the_catalog_switches_off_runs_when_it_is_selected(
+    call: Callable[..., tuple[int, str, str]],
+) -> None:
+    Path(".github/runner-e2e.yml").write_text("lint: {rules: {confidential-argv: off}}\n")
+    assert "confidential-argv" not in rules(call("--format", "json")[1])
+    assert rules(call("--format", "json", "--select", "confidential-argv")[1]) == {"confidential-argv"}
+
+
+def test_the_profile_of_the_command_line_goes_before_the_catalogs(call: Callable[..., tuple[int, str, str]]) -> None:
+    by_profile = {rule.id: rule.profile for rule in RULES}
+    Path(".github/workflows/w.yml").write_text(f"# runner-e2e: paid\n{WORKFLOW}")
+    seen = {}
+    for profile in ("confidential", "paid", "all"):
+        Path(".github/runner-e2e.yml").write_text(f"lint: {{profile: {profile}}}\n")
+        seen[profile] = rules(call("--format", "json")[1])
+    assert rules(call("--format", "json", "--profile", "paid")[1]) == seen["paid"]
+    assert seen["confidential"] < seen["paid"] <= seen["all"]
+    assert all(by_profile[rule] == "confidential" for rule in seen["confidential"])
+    Path(".github/runner-e2e.yml").unlink()
+    assert rules(call("--format", "json")[1]) == seen["paid"]
+
+
+def test_all_rules_are_listed_with_profile_level_and_fix(call: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = call("--list-rules")
+    assert (code, err) == (0, "")
+    rows = {line.split()[0]: line for line in out.splitlines() if line and not line.startswith(" ")}
+    for rule in RULES:
+        assert f" {rule.profile} " in rows[rule.id]
+        assert f" {rule.level} " in rows[rule.id]
+        assert rows[rule.id].endswith(rule.summary)
+        assert (" yes " in rows[rule.id].removesuffix(rule.summary)) == (rule.repair is not None)
+    assert "confidential  no confidential value" in out
+
+
+# --- What is known.
+
+
+def test_a_baseline_holds_what_is_there_and_not_what_comes(call: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = call("--write-baseline", "baseline.json")
+    assert code == 0
+    assert "written to baseline.json" in out
+    code, out, _ = call("--baseline", "baseline.json")
+    assert code == 0
+    Path(".github/workflows/x.yml").write_text(WORKFLOW.replace("tool", "gh"))
+    code, out, _ = call("--baseline", "baseline.json", "--format", "json")
+    assert code == 1
+    assert {finding["path"] for finding in json.loads(out)["findings"]} == {".github/workflows/x.yml"}
+    Path(".github/workflows/x.yml").unlink()
+    Path(".github/workflows/w.yml").write_text("on: push\njobs: {a: {runs-on: x, steps: [{run: echo}]}}\n")
+    code, out, _ = call("--baseline", "baseline.json")
+    assert code == 0
+    assert "of the baseline" in out
+    assert "`--write-baseline`" in out
+    assert "of the baseline" not in call("--baseline", "baseline.json", "--select", "confidential-argv")[1]
+
+
+def test_a_baseline_that_cannot_be_written_is_told_and_leaves_nothing(
+    call: Callable[..., tuple[int, str, str]],
+) -> None:
+    code, _, err = call("--write-baseline", "absent/baseline.json")
+    assert code == 2
+    assert "cannot write absent/baseline.json" in err
+    code, _, err = call("--write-baseline", "baseline.json", "--since", "HEAD")
+    assert code == 2
+    assert "exclude each other" in err
+    assert not Path("baseline.json").exists()
+
+
+def test_since_shows_only_what_changed(call: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = call("--since", "main")
+    assert code == 2
+    assert "is in none" in err
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q", "-b", "main"], ["add", ".github"], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *arguments], check=True)
+    assert call("--since", "main")[0] == 0
+    Path(".github/workflows/x.yml").write_text(WORKFLOW)
+    code, out, _ = call("--since", "main", "--format", "json")
+    assert code == 1
+    assert {finding["path"] for finding in json.loads(out)["findings"]} == {".github/workflows/x.yml"}
+
+
+# --- The cache.
+
+
+def test_results_are_remembered_where_the_options_say(call: Callable[..., tuple[int, str, str]]) -> None:
+    first = call("--no-cache")
+    assert not Path("cache").exists()
+    for _ in range(3):
+        assert call("--cache-dir", "here") == first
+        time.sleep(0.05)  # a folder that changes while it is linted is not remembered, and this one did
+    assert list(Path("here").iterdir())
+    assert not Path("cache").exists()
+    assert call() == call() == first
+    Path("file").write_text("")
+    code, _, err = call("--cache-dir", "file/cache")
+    assert code == 2
+    assert "cannot hold the cache" in err

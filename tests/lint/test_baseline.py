@@ -101,8 +101,10 @@ def test_an_empty_one_is_valid(tmp_path: Path) -> None:
         ('{"schema": "runner-e2e.lint-baseline/v1", "findings": [1]}', "entry 1"),
         ('{"schema": "runner-e2e.lint-baseline/v1", "findings": [{"path": "a", "rule": "b"}]}', "entry 1"),
         (
-            '{"schema": "runner-e2e.lint-baseline/v1", "findings": '
-            '[{"path": "a", "rule": "b", "fingerprint": "c", "count": true}]}',
+            (
+                '{"schema": "runner-e2e.lint-baseline/v1", "findings": '
+                '[{"path": "a", "rule": "b", "fingerprint": "c", "count": true}]}'
+            ),
             "entry 1",
         ),
         ("[" * 100_000, "not JSON"),

@@ -284,6 +284,7 @@ def test_results_survive_being_written(tmp_path: Path) -> None:
 
     class Spy(Cache):
         def keep(self, entry: Entry, request: Request, result: FileResult) -> None:
+            del entry, request
             seen.append(result)
 
     lint([], current=root, cache=Spy(tmp_path, signature=""))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from textwrap import indent
+from typing import TYPE_CHECKING
 
 import pytest
 
 from runner_e2e.lint.linter import Report, lint
 from runner_e2e.lint.selection import Selection
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAD = """\
 on: {workflow_dispatch: {inputs: {selected-id: {required: true}}}}
@@ -317,11 +320,11 @@ def test_in_a_script_of_the_repository(tmp_path: Path, name: str) -> None:
         ("pwsh", "# runner-e2e: ignore[confidential-argv] reason\ntool $env:ID"),
         (
             "python",
-            "import os, subprocess\n# runner-e2e: ignore[confidential-argv] reason\n"
-            "subprocess.run([\n  'tool',\n  os.environ['ID'],\n])",
+            ("import os, subprocess\n# runner-e2e: ignore[confidential-argv] reason\n"
+            "subprocess.run([\n  'tool',\n  os.environ['ID'],\n])"),
         ),
-        ("python", "import os, subprocess\nx = 'y'\nsubprocess.run(['tool', os.environ['ID']]) "
-         "# runner-e2e: ignore[confidential-argv] reason"),
+        ("python", ("import os, subprocess\nx = 'y'\nsubprocess.run(['tool', os.environ['ID']]) "
+         "# runner-e2e: ignore[confidential-argv] reason")),
     ],
 )  # fmt: skip
 def test_in_other_languages(tmp_path: Path, shell: str, script: str) -> None:
