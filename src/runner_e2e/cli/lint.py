@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runner_e2e.cli.lint_actionlint import actionlint_options
+from runner_e2e.cli.lint_fix import FixCommand, Repairs, fix_options, with_fixes
 from runner_e2e.cli.lint_known import Known, cache_options, known_options
 from runner_e2e.cli.lint_output import output_options, write_report
 from runner_e2e.cli.lint_rules import explanation, print_rules, rule_options
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["lint"]
 
 
-@click.command()
+@click.command(cls=FixCommand)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @output_options
 @rule_options
 @known_options
 @cache_options
 @actionlint_options
+@fix_options
 @click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
@@ -57,6 +59,7 @@ def lint(  # noqa: PLR0917 - click passes them by name
     known: Known,
     cache: Callable[[], Cache | None],
     foreign: Callable[[], Checker | None],
+    repairs: Repairs,
     fail_on: str,
     list_rules: bool,
     explain: str | None,
@@ -78,6 +81,7 @@ def lint(  # noqa: PLR0917 - click passes them by name
     if explain is not None:
         click.echo(explanation(explain))
         return 0
+    repairs.check(trace=trace)
     from runner_e2e.lint.linter import lint as run
 
     current = Path.cwd()
@@ -105,9 +109,14 @@ def lint(  # noqa: PLR0917 - click passes them by name
         place = trace_place(trace)
         click.echo(traced(report_on(traced=True), *place))
         return 0
+    if repairs.wanted:
+        repairs.apply(
+            lambda texts: known.without_known(report_on(texts), current=current, paths=paths, selection=selection)
+        )
     report = report_on()
     if known.write(report, current=current):
         return exit_code(report, "never")
     report = known.without_known(report, current=current, paths=paths, selection=selection)
-    write_report(report, form, output)
+    if not repairs.diff:
+        write_report(with_fixes(report), form, output)
     return exit_code(report, fail_on)

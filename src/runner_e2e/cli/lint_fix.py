@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from runner_e2e.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from runner_e2e.lint.fix import Outcome
-    from runner_e2e.lint.linter import Report
+    from runner_e2e.lint.fixes.pins import PinResolver
+    from runner_e2e.lint.report import Report
 
-__all__ = ["FixCommand", "fix_options", "fixed", "with_fixes"]
+__all__ = ["FixCommand", "Repairs", "fix_options", "with_fixes"]
 
-_F = TypeVar("_F", bound="Callable[..., Any]")
+Result = TypeVar("Result")
 
 
 class FixCommand(click.Command):
@@ -26,39 +30,68 @@ class FixCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Gives a bare ``--fix`` the value ``safe``."""
         end = args.index("--") if "--" in args else len(args)
-        return super().parse_args(
-            ctx, ["--fix=safe" if arg == "--fix" and at < end else arg for at, arg in enumerate(args)]
-        )
+        given = ["--fix=safe" if arg == "--fix" and at < end else arg for at, arg in enumerate(args)]
+        return super().parse_args(ctx, given)
 
 
-def fix_options(command: _F) -> _F:
-    """The options ``--fix`` (parameter *fix*: None, ``safe``, ``all``) and ``--diff`` (*diff*)."""
-    diff = click.option("--diff", is_flag=True, help="Show as a patch what --fix would change, and write nothing.")
-    fix = click.option(
+@dataclass(frozen=True, kw_only=True)
+class Repairs:
+    """What is to be repaired: nothing, what is safe, or all; whether it is only shown; who knows commits of tags."""
+
+    fix: str | None
+    diff: bool
+    resolve: bool
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is to be repaired or shown."""
+        return self.fix is not None or self.diff
+
+    def check(self, *, trace: str | None) -> None:
+        """Raises :class:`~runner_e2e.errors.UsageError` for options that exclude each other."""
+        if self.wanted and trace is not None:
+            raise UsageError("`--trace` repairs nothing", fix="leave out `--fix` and `--diff`, or `--trace`")
+        if self.resolve and not self.wanted:
+            raise UsageError("`--resolve` is about fixes", fix="add `--fix` or `--diff`")
+
+    def apply(self, lint: Callable[[Mapping[Path, str]], Report]) -> None:
+        """Repairs files, or prints with ``--diff`` how, as a patch alone on the standard output.
+
+        *lint* reports on the files with the texts that it is given in place of some of them.
+        """
+        from runner_e2e.lint.fix import apply_fixes
+        from runner_e2e.lint.fix_files import unified_diff, write_changes
+
+        outcome = apply_fixes(lint, current=Path.cwd(), unsafe=self.fix == "all", pins=self._pins())
+        if self.diff:
+            click.echo(unified_diff(outcome.changes).encode("utf-8"), nl=False)
+        else:
+            write_changes(outcome.changes)
+        click.echo(_summary(outcome, "would be fixed" if self.diff else "fixed"), err=True)
+
+    def _pins(self) -> PinResolver | None:
+        if not self.resolve:
+            return None
+        from runner_e2e.cli.tag_commits import TagCommits
+
+        return TagCommits()
+
+
+def fix_options(command: Callable[..., Result]) -> Callable[..., Result]:
+    """The options ``--fix``, ``--diff`` and ``--resolve``, as the parameter *repairs*."""
+
+    @click.option(
         "--fix",
         type=click.Choice(["safe", "all"]),
         help="Repair what can be repaired: bare, or `=safe`, only so that workflows do the same; `=all` also the rest.",
     )
-    return fix(diff(command))
+    @click.option("--diff", is_flag=True, help="Show as a patch what --fix would change, and write nothing.")
+    @click.option("--resolve", is_flag=True, help="Ask github.com for the commits of tags, to pin actions to them.")
+    @functools.wraps(command)
+    def wrapped(*args: Any, fix: str | None, diff: bool, resolve: bool, **kwargs: Any) -> Result:
+        return command(*args, repairs=Repairs(fix=fix, diff=diff, resolve=resolve), **kwargs)
 
-
-def fixed(lint: Callable[[Mapping[Path, str]], Report], *, fix: str | None, diff: bool) -> Report:
-    """Repairs files, or prints with *diff* how, as a patch alone on the standard output.
-
-    *lint* reports on the files with the texts that it is given in place of some of them. The report is about the files
-    as they are afterwards.
-    """
-    from runner_e2e.lint.fix import apply_fixes
-    from runner_e2e.lint.fix_files import unified_diff, write_changes
-
-    outcome = apply_fixes(lint, current=Path.cwd(), unsafe=fix == "all")
-    if diff:
-        click.echo(unified_diff(outcome.changes).encode("utf-8"), nl=False)
-        click.echo(_summary(outcome, "would be fixed"), err=True)
-        return outcome.before
-    write_changes(outcome.changes)
-    click.echo(_summary(outcome, "fixed"), err=True)
-    return outcome.report
+    return wrapped
 
 
 def _summary(outcome: Outcome, verb: str) -> str:
