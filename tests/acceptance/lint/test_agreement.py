@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 CASES = [case for case in find_cases(Path(__file__).parent / "cases") if case.truth_path.exists()]
 
-LANGUAGE = "the program is written in another language than shell"
-NOT_FOLLOWED = dict.fromkeys(
-    (
-        "language/perl-backticks.leak",
-        "language/perl.leak",
-    ),
-    LANGUAGE,
-) | {
+NOT_FOLLOWED = {
     "shell/indirect-unknown.clean": "an indirection by a name that is not known may reach any variable",
     "runner/if-failure.clean": "the outcome of a step is not known: it may have failed",
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.languages import cmd, javascript, powershell, python
+from runner_e2e.lint.languages import cmd, javascript, perl, powershell, python, ruby
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,6 +21,8 @@ __all__ = ["ANALYSERS", "language_of"]
 
 ANALYSERS: Mapping[str, Callable[[Process], None]] = {
     "python": python.run,
+    "perl": perl.run,
+    "ruby": ruby.run,
     "javascript": javascript.run,
     "github-script": javascript.run_github_script,
     "powershell": powershell.run,

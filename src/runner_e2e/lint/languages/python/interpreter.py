@@ -218,12 +218,12 @@ class Interpreter(Functions):
         if not any(frame.handlers for frame in self.frames):
             # Nobody catches it: the traceback goes to the log, with the message.
             self.process.print_error(self.value(error), *self.span(node))
-        self._leave_by_exception()
+        self._leave_by_exception(error)
 
-    def _leave_by_exception(self) -> None:
+    def _leave_by_exception(self, error: Object | None = None) -> None:
         for frame in reversed(self.frames):
             if frame.handlers:
-                self.memory.record(frame.handlers[-1])
+                self.memory.record(frame.handlers[-1], error)
                 break
         self.memory.alive = False
 
@@ -383,7 +383,7 @@ class Interpreter(Functions):
         start = self.memory.open()
         for handler in node.handlers:
             if handler.name is not None:
-                self.assign_name(handler.name, NOTHING)
+                self.assign_name(handler.name, join_all((*caught.values, NOTHING)))
             self.execute_all(handler.body)
             self.memory.record(outer)
             self.memory.rewind(start)

@@ -470,7 +470,21 @@ _EXCEPTIONS = (
     "OSError",
     "SystemExit",
 )
-_FACTS = ("abs", "all", "any", "callable", "hash", "hasattr", "id", "isinstance", "issubclass", "ord", "pow", "round")
+_FACTS = (
+    "abs",
+    "all",
+    "any",
+    "callable",
+    "hash",
+    "hasattr",
+    "id",
+    "isinstance",
+    "issubclass",
+    "ord",
+    "pow",
+    "round",
+    "type",
+)
 
 FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
     "builtins.print": _print,

@@ -1,0 +1,4 @@
+from launch import start
+import os
+
+start(os.environ["ID"])

@@ -1,0 +1,5 @@
+import os
+
+from harness.launch import start
+
+start(os.environ["ID"])

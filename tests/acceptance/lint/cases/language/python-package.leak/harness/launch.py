@@ -1,0 +1,5 @@
+from . import commands
+
+
+def start(case):
+    commands.run(["tool", "--id", case])

@@ -1,0 +1,4 @@
+#!/usr/bin/env python3
+import os
+
+assert os.environ["ID"]
