@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.workflow import Job, Step
     from runner_e2e.yaml_positions import Node
 
-__all__ = ["KNOWN_PROVIDER_SECRETS", "paid_workflow", "relative_path"]
+__all__ = ["KNOWN_PROVIDER_SECRETS", "paid_workflow"]
 
 KNOWN_PROVIDER_SECRETS = frozenset(
     f"{provider}_API_KEY"
@@ -43,11 +44,6 @@ _OWN_NAMES = "RUNNER_E2E_"
 def paid_workflow(run: Run, document: Document) -> PaidWorkflow | None:
     """The model of the workflow in *document*, made once a file; None when it is an action, or does not pay."""
     return run.once("paid", lambda: _paid_workflow(run.repository, run.repository.settings, document))
-
-
-def relative_path(repository: Repository, document: Document) -> str:
-    """The path of *document* from the root of its repository."""
-    return document.path.removeprefix(f"{repository.shown}/") if repository.shown else document.path
 
 
 def _paid_workflow(repository: Repository, settings: Settings, document: Document) -> PaidWorkflow | None:
@@ -79,7 +75,7 @@ def _paid_workflow(repository: Repository, settings: Settings, document: Documen
         providers=providers,
         runs=frozenset(map(id, runs)),
         called=called,
-        has_callers=called and _is_called(repository, relative_path(repository, document)),
+        has_callers=called and _is_called(repository, repository.relative(document.path)),
     )
 
 
@@ -98,22 +94,37 @@ def _is_free(job: PaidJob, leaf: PaidStep, names: frozenset[str]) -> bool:
 
 def _may_pay(repository: Repository, settings: Settings, document: Document) -> bool:
     """A quick look at the text of the file and of what it uses, which never errs to the side of no."""
-    words = [re.escape(name) for name in settings.provider_secrets]
-    if words:
-        words += [r"\bsecrets\s*\[", r"\bsecrets\s*\)", r"\bsecrets\s*\.\s*\*", r"\bsecrets\s*\}\}"]
-    pattern = re.compile("|".join(("runner-e2e", "scripts/enter.py", *words)), re.IGNORECASE)
-    return any(pattern.search(text) for text in _texts(repository, document))
+    words = ("runner-e2e", "scripts/enter.py", *(name.lower() for name in settings.provider_secrets))
+    for text in _texts(repository, document.text):
+        lower = text.lower()
+        if any(word in lower for word in words):
+            return True
+        if settings.provider_secrets and "secrets" in lower and _ALL_SECRETS.search(lower) is not None:
+            return True
+    return False
 
 
-def _texts(repository: Repository, document: Document) -> Iterator[str]:
-    waiting, seen = [document.text], {""}
+# Ways to reach a secret without writing its name.
+_ALL_SECRETS = re.compile(r"\bsecrets\s*(?:[\[)}]|\.\s*\*|[,&|=!<>])")
+
+
+def _texts(repository: Repository, text: str) -> Iterator[str]:
+    """*text*, and those of the local actions and workflows that it uses."""
+    yield text
+    if "./" not in text:
+        return
+    waiting, seen = list(_LOCAL.findall(text)), set()
     while waiting:
-        text = waiting.pop()
-        yield text
-        for uses in _LOCAL.findall(text):
-            if uses not in seen:
-                seen.add(uses)
-                waiting += [found.text for found in _local(repository, uses)]
+        uses = waiting.pop()
+        if uses in seen:
+            continue
+        seen.add(uses)
+        names = ("",) if uses.endswith((".yml", ".yaml")) else ("action.yml", "action.yaml")
+        texts = (repository.text(posixpath.join(uses, name).rstrip("/")) for name in names)
+        found = next((text for text in texts if text is not None), None)
+        if found is not None:
+            yield found
+            waiting += _LOCAL.findall(found)
 
 
 def _local(repository: Repository, uses: str) -> Iterator[Document]:

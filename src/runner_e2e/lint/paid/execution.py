@@ -1,16 +1,12 @@
-"""Which steps run code of the workspace: of a checkout, or of a downloaded artifact."""
+"""Which commands run code of the workspace: of a checkout, or of a downloaded artifact."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.paid.scripts import commands_of
-
 if TYPE_CHECKING:
-    from runner_e2e.lint.paid.model import PaidStep
     from runner_e2e.lint.paid.scripts import ScriptCommand
-    from runner_e2e.lint.repository import Repository
 
 __all__ = ["runs_workspace"]
 
@@ -26,12 +22,8 @@ _HARMLESS = frozenset(("--version", "-v", "-V", "--help", "version", "cache", "c
 _MODULES = frozenset(("json.tool", "venv", "ensurepip", "http.server", "base64", "zipfile", "tarfile"))
 
 
-def runs_workspace(step: PaidStep, repository: Repository) -> ScriptCommand | None:
-    """The first command of *step* that runs code of the workspace, None when none is seen to."""
-    return next((command for command in commands_of(step, repository) if _runs(command)), None)
-
-
-def _runs(command: ScriptCommand) -> bool:
+def runs_workspace(command: ScriptCommand) -> bool:
+    """Whether *command* is seen to run code of the workspace."""
     texts = command.texts
     if "/" in texts[0]:
         return not texts[0].startswith("/")

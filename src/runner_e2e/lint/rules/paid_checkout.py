@@ -187,7 +187,7 @@ def _command(report: Report, paid: PaidWorkflow, leaf: PaidStep, command: Script
         if decided_outside(source, paid):
             report.add(
                 leaf.frame,
-                command.span if not command.trail else leaf.anchor,
+                command.span,
                 f"`{command.name}` gets what `{source.name}` names",
                 why="it may name another branch, a fork's commit, or something that moves after the gate",
                 fix="let this action resolve the branch, and check out the commit that it gives",

@@ -154,5 +154,6 @@ RULE = Rule(
     inspect=inspect,
     repair=repair,
     profile="paid",
+    level="warning",
     security_severity=5.0,
 )

@@ -63,12 +63,12 @@ def _installs(report: Report, paid: PaidWorkflow, job: PaidJob, leaf: PaidStep) 
             continue
         report.add(
             leaf.frame,
-            leaf.anchor if command.trail else command.span,
+            command.span,
             f"`{command.shown}` runs programs of the packages that it installs",
             why="one of them has the provider's key at once" if has_key else "one of them can wait for the paid step",
             fix=remedy,
             confidence=Confidence.MEDIUM if command.trail else Confidence.HIGH,
-            way=(*command.trail, leaf.frame.place(leaf.anchor, "this step")) if command.trail else (),
+            way=command.trail,
         )
     uses = leaf.step.uses
     name = uses.value.partition("@")[0].lower() if uses is not None else ""

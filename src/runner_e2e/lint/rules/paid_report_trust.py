@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Rule
@@ -10,6 +12,7 @@ from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.execution import runs_workspace
 from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.grants import granted
+from runner_e2e.lint.paid.scripts import commands_of
 from runner_e2e.lint.paid.sources import Kind, sources
 from runner_e2e.lint.values import Confidence
 from runner_e2e.lint.workflow import Block
@@ -68,20 +71,28 @@ def _reports(paid: PaidWorkflow, job: PaidJob) -> str:
     return "the job has other secrets" if job.secrets else ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Untrusted:
+    """Files that are not those of the run: what brought them, what they are, and the *folder* they lie in."""
+
+    place: FlowPlace
+    what: str
+    folder: str = ""
+
+
 def _judge(report: Report, paid: PaidWorkflow, job: PaidJob, reason: str) -> None:
-    origin: tuple[FlowPlace, str] | None = None
+    brought: list[_Untrusted] = []
     for leaf in job.leaves:
         uses = leaf.step.uses.value if leaf.step.uses is not None else ""
-        if _CHECKOUT.match(uses):
-            origin = _target(leaf) or (None if origin is None or "artifact" not in origin[1] else origin)
-        elif _DOWNLOAD.match(uses) and origin is None:
-            origin = (leaf.frame.place(leaf.anchor, "the artifact is downloaded"), "a downloaded artifact")
-        elif origin is not None:
-            _step(report, paid, leaf, reason, origin)
+        found = _target(leaf) if _CHECKOUT.match(uses) else _artifact(leaf) if _DOWNLOAD.match(uses) else None
+        if found is not None:
+            brought.append(found)
+        elif brought:
+            _step(report, paid, leaf, reason, brought)
 
 
-def _target(leaf: PaidStep) -> tuple[FlowPlace, str] | None:
-    """Where other code than that of the run is checked out."""
+def _target(leaf: PaidStep) -> _Untrusted | None:
+    """Other code than that of the run, when the checkout takes such."""
     given = Block(leaf.step.arguments)
     repository, ref = given.scalar("repository"), given.scalar("ref")
     foreign = [source for source in sources(repository, leaf.scope) if source.name != "github.repository"]
@@ -89,23 +100,46 @@ def _target(leaf: PaidStep) -> tuple[FlowPlace, str] | None:
     if not foreign and not other:
         return None
     name = (foreign or other)[0].name
-    return leaf.frame.place(leaf.anchor, f"`{name}` is checked out"), "the target"
+    place = leaf.frame.place(leaf.anchor, f"`{name}` is checked out")
+    return _Untrusted(place=place, what="the target", folder=_folder(given))
 
 
-def _step(report: Report, paid: PaidWorkflow, leaf: PaidStep, reason: str, origin: tuple[FlowPlace, str]) -> None:
-    place, what = origin
-    command = runs_workspace(leaf, paid.repository)
-    if command is None or (what == "a downloaded artifact" and "/" not in "".join(command.texts)):
-        return
-    report.add(
-        leaf.frame,
-        command.span if not command.trail else leaf.anchor,
-        f"`{command.shown}` runs code of {what}",
-        why=f"{reason}: that code decides about its own result, and has the job's token",
-        fix="run it in a job that has neither, or check out the commit of the run (no `ref:`) here",
-        confidence=Confidence.MEDIUM,
-        way=(place, *command.trail),
-    )
+def _artifact(leaf: PaidStep) -> _Untrusted:
+    """What a paid job left; without a path it may lie over the files of a checkout."""
+    place = leaf.frame.place(leaf.anchor, "the artifact is downloaded")
+    return _Untrusted(place=place, what="a downloaded artifact", folder=_folder(Block(leaf.step.arguments)))
+
+
+def _folder(given: Block) -> str:
+    """Where files come to lie in the workspace; empty for all of it, or where it is not known."""
+    path = given.text("path")
+    return "" if "${{" in path else posixpath.normpath(path).removeprefix("./").strip(".")
+
+
+def _step(report: Report, paid: PaidWorkflow, leaf: PaidStep, reason: str, brought: list[_Untrusted]) -> None:
+    folder = leaf.step.text("working-directory")
+    for command in commands_of(leaf, paid.repository):
+        if command.name == "cd" and len(command.texts) > 1:
+            folder = posixpath.join(folder, command.texts[1])
+        if not runs_workspace(command):
+            continue
+        paths = [posixpath.normpath(posixpath.join(folder, text)) for text in ("", *command.texts)]
+        source = next((each for each in brought if any(_below(path, each.folder) for path in paths)), None)
+        if source is not None:
+            report.add(
+                leaf.frame,
+                command.span,
+                f"`{command.shown}` runs code of {source.what}",
+                why=f"{reason}: that code decides about its own result, and has the job's token",
+                fix="run it in a job that has neither, or check out the commit of the run (no `ref:`) here",
+                confidence=Confidence.MEDIUM,
+                way=(source.place, *command.trail),
+            )
+            return
+
+
+def _below(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}/")
 
 
 RULE = Rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Rule
-from runner_e2e.lint.paid.build import paid_workflow, relative_path
+from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.secrets import Level
 
@@ -165,7 +165,7 @@ def _serves_several(leaf: PaidStep, job: PaidJob) -> bool:
 def _allowed(report: Report, paid: PaidWorkflow) -> None:
     """Only workflows of the list use providers' secrets; calls and actions are the business of their workflow."""
     globs = paid.repository.settings.paid_workflows
-    if not globs or globs.match(relative_path(paid.repository, paid.frame.document)) or paid.called:
+    if not globs or globs.match(paid.repository.relative(paid.frame.path)) or paid.called:
         return
     use = next((use for job in paid.jobs for use in job.secrets if paid.pays(use)), None)
     if use is None:

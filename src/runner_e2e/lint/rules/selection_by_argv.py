@@ -81,7 +81,7 @@ def _command(report: Report, leaf: PaidStep, command: ScriptCommand) -> None:
         return
     report.add(
         leaf.frame,
-        leaf.anchor if command.trail else command.span,
+        command.span,
         f"`runner-e2e run` gets the cell by `{chosen}`",
         why="every process on the machine can read this command line, the agent too",
         fix="use the action with `command: run`, and give the id in the variable that the catalog names",

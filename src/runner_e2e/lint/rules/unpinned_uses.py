@@ -11,7 +11,8 @@ from runner_e2e.lint.paid.build import paid_workflow
 from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.frames import span_of
 from runner_e2e.lint.values import Confidence
-from runner_e2e.lint.workflow import Action, Workflow, is_action
+from runner_e2e.lint.workflow import entries
+from runner_e2e.yaml_positions import Mapping, Scalar, Sequence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from runner_e2e.lint.paid.model import PaidWorkflow
     from runner_e2e.lint.repository import Document
     from runner_e2e.lint.run import Run
-    from runner_e2e.yaml_positions import Scalar
 
 __all__ = ["RULE"]
 
@@ -70,14 +70,24 @@ def _paid(paid: PaidWorkflow) -> Iterable[Finding]:
     return report.findings.values()
 
 
+# A quick look: most files pin everything, or are not asked.
+_CANDIDATE = re.compile(r"\buses[\"']?\s*:\s*[&!\"']*(?!\./)[^\s#]*?(?:@(?![0-9a-f]{40}\b)|[\s\"'])")
+
+
 def _written(document: Document) -> Iterator[Scalar]:
-    """Every `uses` of a workflow or an action."""
-    if is_action(document.root):
-        blocks = [step.uses for step in Action(document.root).steps]
-    else:
-        jobs = Workflow(document.root).jobs
-        blocks = [uses for job in jobs for uses in (job.uses, *(step.uses for step in job.steps))]
-    yield from (uses for uses in blocks if uses is not None)
+    """Every `uses` of a workflow or an action, if one of them may be unpinned."""
+    root = document.root
+    if not isinstance(root, Mapping) or _CANDIDATE.search(document.text) is None:
+        return
+    runs = root.get("runs")
+    holders = [job for _, job in entries(root.get("jobs"))] if not isinstance(runs, Mapping) else [runs]
+    for holder in holders:
+        if isinstance(holder, Mapping):
+            steps = holder.get("steps")
+            for block in (holder, *(steps if isinstance(steps, Sequence) else ())):
+                uses = block.get("uses") if isinstance(block, Mapping) else None
+                if isinstance(uses, Scalar):
+                    yield uses
 
 
 def _unpinned(uses: str) -> str:
