@@ -44,6 +44,10 @@ def reached(entry: dict[str, Any]) -> str:
         parts.append(f"{listed(entry['upload'])}: files that become public")
     if "agent" in entry:
         parts.append(f"{listed(entry['agent'])} and the environment: seen by the agent")
+    for name, program in entry.get("variables-argv", {}).items():
+        parts.append(f"the variables that `{name}` names: arguments of `{program}`")
+    for name, receiver in entry.get("variables-sent", {}).items():
+        parts.append(f"the variables that `{name}` names: sent to {receiver}")
     if "environment-argv" in entry:
         parts.append(f"every variable of the step: an argument of `{entry['environment-argv']}`")
     if "environment-sent" in entry:
@@ -53,7 +57,9 @@ def reached(entry: dict[str, Any]) -> str:
         for name, value in {**entry.get("outputs", {}), **entry.get("environment", {})}.items()
         if value == "secret"
     ]
-    if secrets:
+    if secrets == ["*"]:
+        parts.append("all that it gives is secret")
+    elif secrets:
         parts.append(f"gives the secrets {listed(secrets)}")
     return "; ".join(parts) or ("nothing public" if entry["other"] == "safe" else "not known")
 

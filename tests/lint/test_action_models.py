@@ -126,7 +126,9 @@ def test_outputs_carry_what_the_entry_says(tmp_path: Path, entry: dict[str, Any]
     names = sorted({name for value in entry["outputs"].values() if isinstance(value, list) for name in value})
     given = ", ".join(f'{name}: "${{{{ inputs.selected-id }}}}"' for name in [*names, "some-other-input"])
     steps = [f'{{id: it, uses: "{uses}", with: {{{given}}}}}']
-    steps += [f'{{run: "tool ${{{{ steps.it.outputs.{output} }}}}"}}' for output in entry["outputs"]]
+    steps += [
+        f'{{run: "tool ${{{{ steps.it.outputs.{output} }}}}"}}'.replace("*", "any") for output in entry["outputs"]
+    ]
     found = reported(tmp_path, steps)
     for number, carried in enumerate(entry["outputs"].values(), 1):
         rules = {each.rule for each in found.get(number, ())}
@@ -299,3 +301,20 @@ def test_a_wrong_description_in_the_catalog_is_told_with_its_place(tmp_path: Pat
     report = lint([workflow], current=tmp_path)
     assert [str(problem.place) for problem in report.problems] == [".github/runner-e2e.yml:3:5"] * 2
     assert {problem.what.split(": ", 1)[1][:7] for problem in report.problems} == {"`args` ", "`other`"}
+
+
+@pytest.mark.parametrize(
+    "entry", [each for each in ENTRIES if {"variables-argv", "variables-sent"} & set(each)], ids=label
+)
+def test_variables_that_an_input_names_are_reported(tmp_path: Path, entry: dict[str, Any]) -> None:
+    names = {**entry.get("variables-argv", {}), **entry.get("variables-sent", {})}
+    variables = 'env: {CELL: "${{ inputs.selected-id }}", OTHER: x}'
+    steps = [
+        f'{{uses: "{entry["uses"]}@v{version(entry)}", with: {{{name}: "OTHER,CELL"}}, {variables}}}' for name in names
+    ]
+    steps.append(f'{{uses: "{entry["uses"]}@v{version(entry)}", with: {{{next(iter(names))}: "OTHER"}}, {variables}}}')
+    found = reported(tmp_path, steps)
+    for number, name in enumerate(names):
+        rule = "confidential-argv" if name in entry.get("variables-argv", {}) else "confidential-third-party"
+        assert [names[name] in each.message for each in found[number] if each.rule == rule] == [True]
+    assert {each.rule for each in found[len(names)]} == {"confidential-log"}

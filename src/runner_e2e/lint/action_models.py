@@ -69,9 +69,10 @@ class ActionModel:
 
     *since* and *until* bound the major versions it holds for. *environment* maps variables of later steps, and
     *outputs* the action's outputs, to the inputs whose text they carry, or to the kind of text they are.
-    *environment_argv* is the program on whose command line the action puts every variable it inherits,
-    *environment_sent* the receiver of variables that it sends. *agent*: it starts an agent, which inherits the
-    environment. *advice*: what to do instead, by input. *other*: what is known of inputs that are not named.
+    *variables* maps inputs that name variables to what their values reach. *environment_argv* is the program on whose
+    command line the action puts every variable it inherits, *environment_sent* the receiver of variables that it
+    sends. *agent*: it starts an agent, which inherits the environment. *advice*: what to do instead, by input.
+    *other*: what is known of inputs that are not named.
     """
 
     uses: str
@@ -86,6 +87,7 @@ class ActionModel:
     outputs: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     safe: frozenset[str] = frozenset()
     advice: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, tuple[Reach, ...]] = field(default_factory=dict)
     environment_argv: str = ""
     environment_sent: str = ""
     agent: bool = False
@@ -182,6 +184,7 @@ def read_model(entry: Mapping[str, Any]) -> ActionModel:
         checked=entry.get("checked", ""),
         reaches={name: tuple(found) for name, found in reaches.items()},
         scripts={name.lower(): ScriptInput(**value) for name, value in entry.get("script", {}).items()},
+        variables=_variables(entry),
         uploads=frozenset(name.lower() for name in entry.get("upload", ())),
         environment=_carried(entry.get("environment", {}), lower=False),
         outputs=_carried(entry.get("outputs", {}), lower=True),
@@ -192,6 +195,14 @@ def read_model(entry: Mapping[str, Any]) -> ActionModel:
         agent="agent" in entry,
         other=entry.get("other", "unknown"),
     )
+
+
+def _variables(entry: Mapping[str, Any]) -> dict[str, tuple[Reach, ...]]:
+    found: dict[str, tuple[Reach, ...]] = {}
+    for key, surface in _VARIABLES.items():
+        for name, subject in entry.get(key, {}).items():
+            found[name.lower()] = (*found.get(name.lower(), ()), Reach(surface=surface, subject=subject))
+    return found
 
 
 def _carried(table: Mapping[str, Any], *, lower: bool) -> dict[str, str | tuple[str, ...]]:
@@ -208,9 +219,10 @@ _BY_SUBJECT = {
     "file": Surface.FILE,
     "sent": Surface.THIRD_PARTY,
 }
+_VARIABLES = {"variables-argv": Surface.ARGV, "variables-sent": Surface.THIRD_PARTY}
 _LISTS = ("agent", "upload", "safe")
 _TEXTS = ("environment-argv", "environment-sent")
-_KEYS = (*_BY_SUBJECT, *_LISTS, *_TEXTS, "advice", "script", "environment", "outputs", "other")
+_KEYS = (*_BY_SUBJECT, *_LISTS, *_TEXTS, *_VARIABLES, "advice", "script", "environment", "outputs", "other")
 
 
 def check_entry(entry: object) -> list[str]:
@@ -232,9 +244,10 @@ def check_entry(entry: object) -> list[str]:
         wrong.append(
             f"`script` maps an input to its `language` ({_listed(_LANGUAGES)}) and `by` ({_listed(_TRANSPORTS)})"
         )
-    advice = entry.get("advice", {})
-    if not isinstance(advice, dict) or not all(isinstance(text, str) for text in advice.values()):
-        wrong.append("`advice` maps an input to a text")
+    for key in ("advice", *_VARIABLES):
+        table = entry.get(key, {})
+        if not isinstance(table, dict) or not all(isinstance(text, str) for text in table.values()):
+            wrong.append(f"`{key}` maps an input to a text")
     wrong += [f"`{key}` is a text" for key in _TEXTS if not isinstance(entry.get(key, ""), str)]
     if entry.get("other", "safe") not in {"safe", "unknown"}:
         wrong.append("`other` is `safe` or `unknown`")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["report_environment", "use_remote"]
 
 _COMMENT = re.compile(r"#\s*(\S+)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _POSIX = ("bash", "sh")
 
 
@@ -76,11 +77,12 @@ def use_remote(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -
     if not models:
         return _unknown(runner, use, uses, given, visible)
     call = _Call(runner=runner, use=use, uses=uses, given=given, visible=visible)
-    outputs: dict[str, list[Data]] = {}
+    outputs: dict[str, list[Data]] = {"*": []}
     for model in models:
         for name, data in call.apply(model, sure=len(models) == 1, step_id=step.id).items():
             outputs.setdefault(name, []).append(data)
-    return step_data({name: Choice.of(found) for name, found in outputs.items()}, others=Textual(UNKNOWN))
+    others = outputs.pop("*") or [Textual(UNKNOWN)]
+    return step_data({name: Choice.of(found) for name, found in outputs.items()}, others=Choice.of(others))
 
 
 def _comment(uses: Scalar) -> str:
@@ -163,27 +165,35 @@ class _Call:
 
     def apply(self, model: ActionModel, *, sure: bool, step_id: str) -> dict[str, Data]:
         """Reports what *model* says; gives the outputs. *sure*: no other model may hold instead."""
+        outputs: dict[str, Data] = {}
         for each in self.given:
-            for reach in model.reaches.get(each.name, ()):
-                self._reached(each, reach, model, sure=sure)
-            if not model.knows(each.name):
-                for place in each.places():
-                    self._give(each, place, UNKNOWN_ACTION)
+            self._input(each, model, sure=sure)
+            if each.name in model.scripts:
+                outputs |= self._script(each, model.scripts[each.name])
+        self._environment(model)
+        self._set_environment(model)
+        for name, carried in model.outputs.items():
+            outputs.setdefault(name, self._carried(carried, f"steps.{step_id}.outputs.{name}"))
+        return outputs
+
+    def _input(self, given: _Given, model: ActionModel, *, sure: bool) -> None:
+        for reach in model.reaches.get(given.name, ()):
+            self._reached(given, reach, model, sure=sure)
+        for reach in model.variables.get(given.name, ()):
+            self._named_variables(given, reach)
+        if given.name in model.uploads:
+            self._upload(given)
+        if not model.knows(given.name):
+            for place in given.places():
+                self._give(given, place, UNKNOWN_ACTION)
+
+    def _environment(self, model: ActionModel) -> None:
+        """What the action does with the variables that it inherits."""
         receiver = AGENT if model.agent else model.environment_sent
         if receiver:
             report_environment(self.runner, self.uses, self.visible.environment, action=self.use.name, advice=receiver)
         if model.environment_argv:
             self._environment_on_command_line(model.environment_argv)
-        outputs: dict[str, Data] = {}
-        for each in self.given:
-            if each.name in model.scripts:
-                outputs |= self._script(each, model.scripts[each.name])
-            if each.name in model.uploads:
-                self._upload(each)
-        self._set_environment(model)
-        for name, carried in model.outputs.items():
-            outputs.setdefault(name, self._carried(carried, f"steps.{step_id}.outputs.{name}"))
-        return outputs
 
     def _give(self, given: _Given, place: _Place, receiver: str) -> None:
         """The action hands the text at *place* to *receiver*."""
@@ -214,6 +224,18 @@ class _Call:
                         advice="action-environment",
                     )
                 )
+
+    def _named_variables(self, given: _Given, reach: Reach) -> None:
+        """The action reads the variables that *given* names, and hands their values on."""
+        for found in _NAME.finditer(given.node.value):
+            value = self.visible.environment.get(found[0])
+            if value is None or not value.taints:
+                continue
+            place = _Place(found.start(), found.end(), value.taints)
+            if reach.surface is Surface.THIRD_PARTY:
+                self._give(given, place, reach.subject)
+            else:
+                _report(self.runner, given, place, reach, advice="action")
 
     def _script(self, given: _Given, script: ScriptInput) -> dict[str, Data]:
         """Runs a program text; what it sets as outputs."""
