@@ -1,0 +1,2 @@
+const { run } = require("./lib/start");
+run(process.env.ID);

@@ -1,0 +1,3 @@
+import start, { flag } from "./start.mjs";
+
+await start("tool", flag(process.env.ID));
