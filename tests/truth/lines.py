@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WORKSPACE = "/hostexecutor/"
 RUN = re.compile(r"^(?P<indent>[ -]*)run:[ ]+(?:&\S+[ ]+)?(?P<rest>\S.*)$")
 BLOCK = re.compile(r"\|[-+]?(?P<indent>[1-9]?)[-+]?[ ]*(?:#.*)?")
-MARKED = re.compile(rf"{MARKER}(?:: \S+)?\s*$")
+MARKED = re.compile(rf"{MARKER}(?:: [\w./-]+)?[\"',]*\s*$")  # a quote may follow: scripts in package.json
 # Closing braces inside a string of the expression do not end it.
 EXPRESSION = re.compile(r"\$\{\{(?:'[^']*'|[^'])*?\}\}")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages import language_of
-from runner_e2e.lint.shell import code, filters, interpreters, make, shells, wrappers
+from runner_e2e.lint.shell import code, filters, interpreters, make, packages, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
     environment_lines,
     named_channel,
@@ -53,6 +53,8 @@ def run(machine: Machine, call: Invocation) -> None:
             pass
         elif name in shells.NAMES:
             shells.run(machine, call)
+        elif name in packages.RUNNERS and packages.run(machine, call):
+            pass
         elif (grammar := wrapper(name)) is not None:
             wrappers.run(machine, grammar, call)
         else:
