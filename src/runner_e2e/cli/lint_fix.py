@@ -106,14 +106,7 @@ def _summary(outcome: Outcome, verb: str) -> str:
 
 
 def with_fixes(report: Report) -> Report:
-    """The report with the fix of every finding that has one, and a hint how to apply them."""
+    """The report with the fix of every finding that has one."""
     from runner_e2e.lint.fix import proposals
 
-    fixes = proposals(report.findings, current=Path.cwd())
-    if not fixes:
-        return report
-    safe = sum(1 for fix in fixes.values() if fix.safe)
-    rest = len(fixes) - safe
-    ways = [f"{safe} with --fix"] * (safe > 0) + [f"{rest} {'more ' if safe else ''}with --fix=all"] * (rest > 0)
-    hint = f"can be fixed: {', '.join(ways)}; --diff shows how"
-    return replace(report, fixes=fixes, hints=(*report.hints, hint))
+    return replace(report, fixes=proposals(report.findings, current=Path.cwd()))
