@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.languages import cmd, javascript, perl, powershell, python, ruby
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -19,14 +17,59 @@ if TYPE_CHECKING:
 
 __all__ = ["ANALYSERS", "language_of"]
 
+# Most repositories use few of the languages: an analyser is imported when the first program of its language is met.
+
+
+def _python(process: Process) -> None:
+    from runner_e2e.lint.languages import python
+
+    python.run(process)
+
+
+def _perl(process: Process) -> None:
+    from runner_e2e.lint.languages import perl
+
+    perl.run(process)
+
+
+def _ruby(process: Process) -> None:
+    from runner_e2e.lint.languages import ruby
+
+    ruby.run(process)
+
+
+def _javascript(process: Process) -> None:
+    from runner_e2e.lint.languages import javascript
+
+    javascript.run(process)
+
+
+def _github_script(process: Process) -> None:
+    from runner_e2e.lint.languages import javascript
+
+    javascript.run_github_script(process)
+
+
+def _powershell(process: Process) -> None:
+    from runner_e2e.lint.languages import powershell
+
+    powershell.run(process)
+
+
+def _cmd(process: Process) -> None:
+    from runner_e2e.lint.languages import cmd
+
+    cmd.run(process)
+
+
 ANALYSERS: Mapping[str, Callable[[Process], None]] = {
-    "python": python.run,
-    "perl": perl.run,
-    "ruby": ruby.run,
-    "javascript": javascript.run,
-    "github-script": javascript.run_github_script,
-    "powershell": powershell.run,
-    "cmd": cmd.run,
+    "python": _python,
+    "perl": _perl,
+    "ruby": _ruby,
+    "javascript": _javascript,
+    "github-script": _github_script,
+    "powershell": _powershell,
+    "cmd": _cmd,
 }
 """Name of a language -> its analyser."""
 
