@@ -49,7 +49,7 @@ def run_program(
     given = {**run.process_environment, **environment}
     if not run.in_reach(script, given, runner.state.files, ()):
         return None
-    files = run.repository.seen_from(runner.state.files, WORKSPACE)
+    files = run.repository.seen_from(runner.state.files, WORKSPACE, runner.state.checkouts)
     shell = language in {"bash", "sh"}
     options = replace(_options(run), shell="sh" if language == "sh" else "bash", language="" if shell else language)
     if name:
@@ -76,7 +76,7 @@ def run_in_image(  # noqa: PLR0913 - the image, what it gets, and what for
     script = _starter(f'{shlex.join(image.entry)} "$@"', origin)
     if not image.entry or not run.in_reach(script, given, files, arguments):
         return None
-    outside = run.repository.seen_from(files, WORKSPACE)
+    outside = run.repository.seen_from(files, WORKSPACE, runner.state.checkouts)
 
     def source(path: str) -> str | None:
         """The file of the repository that stands at *path* of the image."""

@@ -13,6 +13,7 @@ from runner_e2e.lint.contexts import WORKSPACE
 from runner_e2e.lint.dockerfile import read_dockerfile
 from runner_e2e.lint.expression_data import NULL, Data, Dictionary, Known, Textual, of_value
 from runner_e2e.lint.remote_actions import report_environment, use_remote
+from runner_e2e.lint.repository import below
 from runner_e2e.lint.run import MAX_DEPTH
 from runner_e2e.lint.shell.results import Files
 from runner_e2e.lint.sighting import Sighting, Surface
@@ -81,11 +82,16 @@ def _use_local(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -
         return _possibly(values)
 
     try:
-        found = run.repository.action(uses.value)
+        found = _located(runner, uses.value)
     except ConfigurationError:
         return unfollowed(f"the action `{uses.value}` cannot be read")
     if found is None:
-        return unfollowed(f"the action `{uses.value}` is not in this repository")
+        folder = posixpath.normpath(uses.value)
+        text = run.repository.text(f"{folder}/Dockerfile")
+        if text is None:
+            return unfollowed(f"the action `{uses.value}` is not in this repository")
+        environment = {**visible.environment, **input_variables(arguments)}
+        return _start(runner, read_dockerfile(text), folder, {}, environment, runner.reader.origin(uses))
     path, document = found
     if path in run.callees:
         return None  # it fails at the first run: the rule invalid-reference tells
@@ -103,6 +109,16 @@ def _use_local(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -
     finally:
         run.callees.pop()
     return unfollowed(f"nothing is known of actions that run with `{call.action.kind}`")
+
+
+def _located(runner: StepRunner, uses: str) -> tuple[str, Document] | None:
+    """The local action *uses*: at the root of the workspace, or where a step checked the repository out."""
+    found = runner.run.repository.action(uses)
+    for folder in runner.state.checkouts:
+        inside = below(posixpath.normpath(uses), folder)
+        if found is None and inside is not None:
+            found = runner.run.repository.action(inside)
+    return found
 
 
 def _possibly(values: tuple[Value, ...]) -> Dictionary | None:
@@ -235,39 +251,8 @@ class _LocalCall:
         text = self.run.repository.text(dockerfile)
         if text is None:
             return self._unfollowed(origin, environment, f"there is no readable file `{dockerfile}`")
-        return self._built(read_dockerfile(text), posixpath.dirname(dockerfile), arguments, environment, origin)
-
-    def _built(
-        self,
-        image: Image,
-        context: str,
-        arguments: Mapping[str, list[Value]],
-        environment: Mapping[str, Value],
-        origin: Origin,
-    ) -> Dictionary | None:
-        """What the entry points of an image do that is built from the folder *context*."""
-        result = None
-        for name in ("pre-entrypoint", "entrypoint", "post-entrypoint"):
-            given = arguments.get(name, ())
-            if name != "entrypoint" and not given:
-                continue
-            entry = tuple(value.constant for value in given) or image.entry or image.command
-            if not entry or None in entry:
-                result = result or self._unfollowed(origin, environment, "its entry point is not known")
-                continue
-            command = image.command if image.entry and not given else ()
-            words = tuple(arguments.get("args", ())) or tuple(Value.literal(word) for word in command)
-            found = run_in_image(
-                self.runner,
-                replace(image, entry=tuple(word or "" for word in entry)),
-                context=context,
-                arguments=words,
-                origin=origin,
-                environment=environment,
-            )
-            if found is not None:
-                result = self._took(found)
-        return result
+        image = read_dockerfile(text)
+        return _start(self.runner, image, posixpath.dirname(dockerfile), arguments, environment, origin)
 
     def javascript(self) -> Dictionary | None:
         """``pre``, ``main`` and ``post``, which node runs with the inputs as variables."""
@@ -295,18 +280,57 @@ class _LocalCall:
             if found is None:
                 continue
             environment |= {f"STATE_{key}": value for key, value in found.states.items()}
-            outputs = self._took(found)
+            outputs = _took(self.runner, found)
             result = outputs if name == "main" or result is None else result
         return result
 
-    def _took(self, result: ShellResult) -> Dictionary:
-        self.run.take(result, self.runner.state.masks)
-        return self.runner.after(result)
-
     def _unfollowed(self, origin: Origin, environment: Mapping[str, Value], reason: str) -> Dictionary | None:
-        values = tuple(environment.values())
-        report_unfollowed(self.run, origin, frozenset(taint for value in values for taint in value.taints), reason)
-        return _possibly(values)
+        return _unfollowed(self.run, origin, environment, reason)
+
+
+def _start(  # noqa: PLR0913, PLR0917 - an image, and what it is given
+    runner: StepRunner,
+    image: Image,
+    context: str,
+    arguments: Mapping[str, list[Value]],
+    environment: Mapping[str, Value],
+    origin: Origin,
+) -> Dictionary | None:
+    """What the entry points of an image do that is built from the folder *context*."""
+    result = None
+    for name in ("pre-entrypoint", "entrypoint", "post-entrypoint"):
+        given = arguments.get(name, ())
+        if name != "entrypoint" and not given:
+            continue
+        entry = tuple(value.constant for value in given) or image.entry or image.command
+        if not entry or None in entry:
+            result = result or _unfollowed(runner.run, origin, environment, "its entry point is not known")
+            continue
+        command = image.command if image.entry and not given else ()
+        words = tuple(arguments.get("args", ())) or tuple(Value.literal(word) for word in command)
+        found = run_in_image(
+            runner,
+            replace(image, entry=tuple(word or "" for word in entry)),
+            context=context,
+            arguments=words,
+            origin=origin,
+            environment=environment,
+        )
+        if found is not None:
+            result = _took(runner, found)
+    return result
+
+
+def _took(runner: StepRunner, result: ShellResult) -> Dictionary:
+    runner.run.take(result, runner.state.masks)
+    return runner.after(result)
+
+
+def _unfollowed(run: Run, origin: Origin, environment: Mapping[str, Value], reason: str) -> Dictionary | None:
+    """Says that a program is not followed; what the step gives may hold what it was given."""
+    values = tuple(environment.values())
+    report_unfollowed(run, origin, frozenset(taint for value in values for taint in value.taints), reason)
+    return _possibly(values)
 
 
 def report_argument(run: Run, reader: Reader, node: Node, value: Value, *, subject: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,6 +74,8 @@ def use_remote(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -
     """What the action of another repository, which *uses* names, does with what it is given; what the step gives."""
     use = ActionUse.parse(uses.value)
     given = tuple(_given(runner, step.arguments, visible, use.name))
+    if use.name.lower() == "actions/checkout":
+        _note_checkout(runner, given)
     models = models_of(use, major=use.major(_comment(uses)), custom=runner.run.repository.settings.actions)
     if not models:
         return _unknown(runner, use, uses, given, visible)
@@ -98,6 +101,14 @@ def _given(runner: StepRunner, arguments: Node | None, visible: Visible, action:
         if isinstance(node, Scalar):
             note = f"into the input `{key.value}` of `{action}`"
             yield _Given(name=key.value.lower(), node=node, script=runner.reader.script(node, visible.contexts, note))
+
+
+def _note_checkout(runner: StepRunner, given: tuple[_Given, ...]) -> None:
+    """Remembers a folder of the workspace that holds this repository from now on."""
+    values = {each.name: each.value.constant for each in given}
+    folder = posixpath.normpath(values.get("path") or ".")
+    if folder != "." and "repository" not in values and folder not in runner.state.checkouts:
+        runner.state.checkouts = (*runner.state.checkouts, folder)
 
 
 def _unknown(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.shell.results import Files
     from runner_e2e.yaml_positions import Node
 
-__all__ = ["MAX_SCRIPT_BYTES", "Document", "Repository", "find_root"]
+__all__ = ["MAX_SCRIPT_BYTES", "Document", "Repository", "below", "find_root"]
 
 MAX_SCRIPT_BYTES = 1 << 20
 """Larger scripts of the repository are not followed."""
@@ -133,15 +133,22 @@ class Repository:
         except (OSError, UnicodeDecodeError):
             return None
 
-    def seen_from(self, files: Files, directory: str) -> Files:
-        """*files* with those of the repository, for a step whose working directory is *directory*."""
+    def seen_from(self, files: Files, directory: str, checkouts: tuple[str, ...] = ()) -> Files:
+        """*files* with those of the repository, for a step whose working directory is *directory*.
+
+        *checkouts* are folders of the workspace where the repository is as well.
+        """
 
         def located(path: str) -> str | None:
             """The path in the repository for one that a script uses."""
-            if path.startswith("/"):
-                return posixpath.relpath(path, WORKSPACE) if path.startswith(f"{WORKSPACE}/") else None
+            if path.startswith("/") and not path.startswith(f"{WORKSPACE}/"):
+                return None
             there = posixpath.relpath(posixpath.join(directory, path), WORKSPACE)
-            return there if self.locate(there) is not None else path
+            if self.locate(there) is not None:
+                return there
+            inside = [below(there, folder) for folder in checkouts]
+            found = next((each for each in inside if each is not None and self.locate(each) is not None), None)
+            return found or (there if path.startswith("/") else path)
 
         def script(path: str) -> Script | None:
             relative = located(path)
@@ -162,6 +169,11 @@ class Repository:
             origin = Origin(path=self.show(relative), text=text) if text is not None else None
             self._scripts[relative] = Script(origin=origin, text=origin.text) if origin is not None else None
         return self._scripts[relative]
+
+
+def below(path: str, folder: str) -> str | None:
+    """The rest of *path* below *folder*, None when it is elsewhere."""
+    return path[len(folder) + 1 :] if path.startswith(f"{folder}/") else None
 
 
 def read_document(path: Path, shown: str, texts: Mapping[Path, str] | None = None) -> Document:

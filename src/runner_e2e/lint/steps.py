@@ -64,6 +64,8 @@ class JobState:
     """What steps have registered to be hidden in the log."""
     from_file: tuple[str, ...] = ()
     """Names of confidential variables that ``$GITHUB_ENV`` set."""
+    checkouts: tuple[str, ...] = ()
+    """Folders of the workspace, other than itself, where a step has checked this repository out."""
     holds_others: bool = False
     """Whether the workspace may hold code that is not of this commit."""
 
@@ -241,7 +243,7 @@ class StepRunner:
             directory=directory,
             trace=run.trace is not None,
         )
-        files = run.repository.seen_from(state.files, directory.constant or WORKSPACE)
+        files = run.repository.seen_from(state.files, directory.constant or WORKSPACE, state.checkouts)
         result = analyse(script, environment=environment, positional=arguments, files=files, options=options)
         run.take(result, state.masks)
         return self.after(result)
