@@ -30,6 +30,7 @@ FLOORS = {
     "bootstrap": 1,
     "sandbox": 2,
     "artifacts": 2,
+    "remote": 2,
     "lint": 3,
     "cells": 3,
     "codex": 4,
