@@ -15,7 +15,7 @@ from runner_e2e.lint.expression import number_of
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Taint, Value, join, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
     "ANYTHING",
@@ -34,6 +34,7 @@ __all__ = [
     "Unseen",
     "as_number",
     "as_value",
+    "changed",
     "from_json",
     "is_primitive",
     "number_text",
@@ -241,6 +242,24 @@ def taints_of(data: Data) -> frozenset[Taint]:
     if isinstance(data, Choice):
         return merged(taint for option in data.options for taint in taints_of(option))
     return frozenset()
+
+
+def changed(data: Data, change: Callable[[Taint], Taint]) -> Data:
+    """The same data with other labels."""
+    if not taints_of(data):
+        return data
+    if isinstance(data, Textual):
+        parsed = changed(data.parsed, change) if data.parsed is not None else None
+        return Textual(data.value.changed(change), parsed)
+    if isinstance(data, Anything):
+        return Anything(merged(change(taint) for taint in data.taints))
+    if isinstance(data, Array):
+        return Array(tuple(changed(item, change) for item in data.items), data.filtered)
+    if isinstance(data, Choice):
+        return Choice(tuple(changed(option, change) for option in data.options))
+    assert isinstance(data, Dictionary)
+    entries = {key: (name, changed(item, change)) for key, (name, item) in data.entries.items()}
+    return Dictionary(entries, changed(data.others, change))
 
 
 def to_json(data: Data, indent: int = 0) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
@@ -45,6 +46,7 @@ from runner_e2e.lint.shell.results import Files
 from runner_e2e.lint.steps import JobState, Scope, StepRunner, environment_data, read_environment
 from runner_e2e.lint.texts import passed
 from runner_e2e.lint.values import UNKNOWN
+from runner_e2e.lint.ways import begun_anew, ways_of
 from runner_e2e.lint.workflow import Action, Block, Workflow, entries, list_of
 from runner_e2e.yaml_positions import Scalar
 
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.repository import Document
     from runner_e2e.lint.run import Run
     from runner_e2e.lint.texts import Reader
+    from runner_e2e.lint.values import Label, Step
     from runner_e2e.lint.workflow import Job
     from runner_e2e.yaml_positions import Node
 
@@ -135,6 +138,14 @@ def _event_file(github: Data) -> Files:
     """The files a job starts with: the event, which holds the inputs."""
     event = github.get("event") if isinstance(github, Dictionary) else NULL
     return Files(contents={(EVENT_PATH,): to_json(event)}) if taints_of(event) else Files()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _KnownCall:
+    """What a reusable workflow gives, and the ways of what it was given."""
+
+    outputs: Mapping[str, Data]
+    ways: Mapping[Label, Step]
 
 
 class _WorkflowRunner:
@@ -238,15 +249,22 @@ class _WorkflowRunner:
         callee = Workflow(document.root)
         inputs = _call_inputs(self.run.reader(document), callee, given)
         secrets = self._call_secrets(job, contexts)
+        key = (path, inputs, secrets, self.contexts["github"])
+        now = ways_of((inputs, secrets))
+        known = self.run.known_calls.get(key) if self.run.trace is None else None
+        if isinstance(known, _KnownCall):
+            return {name: begun_anew(data, known.ways, now) for name, data in known.outputs.items()}
         inner = {**self.contexts, "inputs": inputs, "secrets": secrets}
         self.run.callees.append(path)
         try:
             runner = _WorkflowRunner(self.run, document, callee, inner)
             report_workflow(self.run, runner.reader, callee, inner, called=True)
             runner.run_jobs()
-            return runner.outputs()
+            outputs = runner.outputs()
         finally:
             self.run.callees.pop()
+        self.run.known_calls[key] = _KnownCall(outputs=outputs, ways=now)
+        return outputs
 
     def _callee(self, uses: str) -> Document | None:
         path = posixpath.normpath(uses)

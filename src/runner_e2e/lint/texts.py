@@ -9,16 +9,14 @@ from runner_e2e.lint.expression import ExpressionError, embedded, parse
 from runner_e2e.lint.expression_data import (
     ANYTHING,
     NULL,
-    Anything,
     Array,
     Choice,
     Data,
     Dictionary,
     Known,
-    Textual,
     as_value,
+    changed,
     of_value,
-    taints_of,
     text_of,
     truth_of,
 )
@@ -44,22 +42,7 @@ _OPENING = "${{"
 
 def passed(data: Data, origin: Origin, start: int, end: int, note: str) -> Data:
     """The same data after one more place of their way."""
-    if not taints_of(data):
-        return data
-    if isinstance(data, Textual):
-        parsed = passed(data.parsed, origin, start, end, note) if data.parsed is not None else None
-        return Textual(data.value.through(origin, start, end, note), parsed)
-    if isinstance(data, Anything):
-        return Anything(Value.of(data.taints).through(origin, start, end, note).taints)
-    if isinstance(data, Array):
-        return Array(tuple(passed(item, origin, start, end, note) for item in data.items), data.filtered)
-    if isinstance(data, Choice):
-        return Choice(tuple(passed(option, origin, start, end, note) for option in data.options))
-    assert isinstance(data, Dictionary)
-    return Dictionary(
-        {key: (name, passed(item, origin, start, end, note)) for key, (name, item) in data.entries.items()},
-        passed(data.others, origin, start, end, note),
-    )
+    return changed(data, lambda taint: taint.after(origin, start, end, note))
 
 
 class Reader:

@@ -278,7 +278,8 @@ class Value:
             return self
         return Value.any_of((*self.texts, *other.texts))
 
-    def _mapped(self, change: Callable[[Taint], Taint]) -> Value:
+    def changed(self, change: Callable[[Taint], Taint]) -> Value:
+        """The same text with other labels."""
         if not self.taints:
             return self
         return Value.any_of(
@@ -291,11 +292,11 @@ class Value:
 
     def through(self, origin: Origin, start: int, end: int, note: str) -> Value:
         """The same value after one more place of its way."""
-        return self._mapped(lambda taint: taint.after(origin, start, end, note))
+        return self.changed(lambda taint: taint.after(origin, start, end, note))
 
     def weakened(self, confidence: Confidence) -> Value:
         """The same value, no label surer than *confidence*."""
-        return self._mapped(lambda taint: Taint(taint.label, min(taint.confidence, confidence), taint.trail))
+        return self.changed(lambda taint: Taint(taint.label, min(taint.confidence, confidence), taint.trail))
 
     def opaque(self) -> Value:
         """Text made of this one in a way that is not followed: unknown, same labels."""
