@@ -20,6 +20,13 @@ _BY_KIND = {
     "jq-env": "read it from the environment: `{name}=\"${name}\" {command} '… $ENV.{name} …'`",
     "file": "write it to a file that only this user can read (`umask 077`), and give the name of the file",
     "builtin": "use what the shell has built in: {builtin}",
+    "javascript": "hand it over in the environment: `env: {{ ...process.env, VALUE: … }}` in the options of the call",
+    "github-script": "hand it over in the environment: `env: {{ ...process.env, VALUE: … }}` in the options of `exec`",
+    "python": 'hand it over in the environment, `env={{**os.environ, "VALUE": …}}` of the call, and read it there',
+    "perl": "hand it over in the environment, `$ENV{{VALUE}} = …` before the call, and read it there",
+    "ruby": 'hand it over in the environment, `system({{"VALUE" => …}}, …)`, and read it there',
+    "powershell": "hand it over in the environment, `$env:VALUE = …` before the command, and read it there",
+    "cmd": "hand it over in the environment, `set VALUE=…` before the command, and read it there",
     "runner": "the runner makes this command line: give a handle here, and let the program read the value from a file",
     "action": "give the action a handle, or do this in a script that reads the value from its environment",
     "action-environment": "give the variable only to the steps that need it: this action puts all it inherits there",
@@ -27,6 +34,17 @@ _BY_KIND = {
 
 _FIXED = frozenset(("builtin", "runner", "action", "action-environment"))
 """Kinds whose advice is the same for every command."""
+
+_INHERITED = {
+    "javascript": re.compile(r"process\.env(?:\.|\[['\"])(\w+)"),
+    "github-script": re.compile(r"process\.env(?:\.|\[['\"])(\w+)"),
+    "python": re.compile(r"os\.environ(?:\.get\(|\[)['\"](\w+)|getenv\(['\"](\w+)"),
+    "perl": re.compile(r"\$ENV\{['\"]?(\w+)"),
+    "ruby": re.compile(r"ENV(?:\[|\.fetch\()['\"](\w+)"),
+    "powershell": re.compile(r"\$\{?env:(\w+)", re.IGNORECASE),
+    "cmd": re.compile(r"[%!](\w+)(?::[^%!]*)?[%!]"),
+}
+"""How a program of a language names a variable of its environment, which its children inherit."""
 
 _BY_COMMAND = {
     "env": 'set it for the one command without `env`: `{name}="${name}" command …`',
@@ -62,6 +80,10 @@ def advise(kind: str, *, command: str, argument: str, before: str = "") -> str:
 
     *kind* is what the command table says, or a sentence of its own; *before* is the line up to the argument.
     """
+    inherited = _INHERITED[kind].search(argument) if kind in _INHERITED else None
+    if inherited is not None:
+        name = next(group for group in inherited.groups() if group)
+        return f"`{command}` inherits the environment: let it read `{name}` there, and leave the argument out"
     variable = _VARIABLE.search(argument)
     option = _OPTION_VALUE.match(argument)
     name = variable[1] if variable else option[1].lstrip("-").replace("-", "_").upper() if option else "VALUE"
@@ -70,6 +92,6 @@ def advise(kind: str, *, command: str, argument: str, before: str = "") -> str:
         return kind
     if kind == "docker-env" and _LOGIN.search(before):
         program += " login"
-    template = _BY_KIND[kind] if kind in _FIXED else _BY_COMMAND.get(program, _BY_KIND[kind])
+    template = _BY_KIND[kind] if kind in _FIXED or kind in _INHERITED else _BY_COMMAND.get(program, _BY_KIND[kind])
     builtin = _BUILTINS.get(program, "a parameter expansion, `[[ … ]]`, or `printf`").format(name=name)
     return template.format(name=name, command=program, builtin=builtin)

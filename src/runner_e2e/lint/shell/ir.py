@@ -27,6 +27,7 @@ __all__ = [
     "Coprocess",
     "Element",
     "For",
+    "Foreign",
     "FunctionDefinition",
     "Group",
     "If",
@@ -189,6 +190,13 @@ class Simple:
     assignments: tuple[Assignment, ...]
     words: tuple[Word, ...]
     redirections: tuple[Redirection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign(Simple):
+    """A command that a program in another *language* starts."""
+
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

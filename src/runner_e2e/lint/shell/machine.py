@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell.command_files import append
 from runner_e2e.lint.shell.console import read_console
+from runner_e2e.lint.shell.ir import Foreign
 from runner_e2e.lint.shell.results import (
     ArgvLeak,
     Call,
@@ -208,6 +209,8 @@ class Machine(ABC):
         if self.site is not None and not source.exact:
             source, at = self.site
             start, end = at.start, at.end
+        if isinstance(at, Foreign):
+            advice = at.language
         text = source.origin.text[start:end]
         ended = frozenset(
             Taint(taint.label, taint.confidence, _extended(taint, source, start, end, f"argument of {command}"))

@@ -22,7 +22,7 @@ from runner_e2e.lint.shell.filesystem import (
     tainted_names,
     write_channel,
 )
-from runner_e2e.lint.shell.ir import Simple
+from runner_e2e.lint.shell.ir import Foreign, Simple
 from runner_e2e.lint.shell.machine import Invocation, ShellStart
 from runner_e2e.lint.shell.state import NULL, Channel, Field, State, Variable
 from runner_e2e.lint.source import Source
@@ -53,6 +53,7 @@ class ShellProcess(Process):
         self.machine = machine
         self.state = state
         self.source = source
+        self.language = ""
 
     # --- budget
 
@@ -261,7 +262,7 @@ class ShellProcess(Process):
         return first, max(self.source.end(end), first)
 
     def _command(self, launch: Launch) -> Simple:
-        return Simple(*self._span(launch.start, launch.end), (), (), ())
+        return Foreign(*self._span(launch.start, launch.end), (), (), (), language=self.language)
 
     def _field(self, argument: Argument, at: Simple) -> Field:
         span = self._span(argument.start, argument.end) if argument.end > argument.start else (at.start, at.end)
@@ -296,6 +297,7 @@ def run_process(machine: Machine, state: State, language: str, process: ShellPro
     saved, machine.source = machine.source, process.source
     sited, machine.site = machine.site, None
     machine.process_depth += 1
+    process.language = language
     try:
         if machine.process_depth > _MAX_NESTED:
             machine.give_up(*_whole(process.source), "nested too deeply to follow")

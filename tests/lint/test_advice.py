@@ -1,0 +1,40 @@
+"""What findings say to write instead, in the language of the program."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner_e2e.lint.advice import advise
+from runner_e2e.lint.languages import ANALYSERS
+
+INHERITED = "`tool` inherits the environment: let it read `CELL` there, and leave the argument out"
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument"),
+    [
+        ("javascript", "process.env.CELL"),
+        ("javascript", "`--id=${process.env['CELL']}`"),
+        ("github-script", 'process.env["CELL"]'),
+        ("python", 'os.environ["CELL"]'),
+        ("python", "os.environ.get('CELL', '')"),
+        ("python", "os.getenv('CELL')"),
+        ("perl", "$ENV{CELL}"),
+        ("ruby", "ENV['CELL']"),
+        ("ruby", 'ENV.fetch("CELL")'),
+        ("powershell", '"--id=$env:CELL"'),
+        ("powershell", "${env:CELL}"),
+        ("cmd", "%CELL%"),
+        ("cmd", "!CELL:~1!"),
+    ],
+)
+def test_a_variable_of_the_environment_is_there_already(kind: str, argument: str) -> None:
+    assert advise(kind, command="tool", argument=argument) == INHERITED
+
+
+@pytest.mark.parametrize("kind", sorted(ANALYSERS))
+def test_every_language_says_how_to_hand_a_value_over(kind: str) -> None:
+    said = advise(kind, command="tool", argument="value")
+    assert "environment" in said
+    assert "VALUE" in said
+    assert "{{" not in said
