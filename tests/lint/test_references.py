@@ -25,6 +25,7 @@ def write(root: Path, **files: str) -> None:
 
 def faults(root: Path, *paths: str) -> list[str]:
     """What is said, as ``line: message``, of the files at *paths*."""
+    (root / ".git").mkdir(exist_ok=True)
     report = lint([root / path for path in paths or (".github/workflows/w.yml",)], current=root)
     assert report.problems == ()
     return [f"{each.span.line}: {each.message}" for each in report.findings if each.rule == "invalid-reference"]
@@ -192,8 +193,8 @@ def test_workflows_that_call_one_another(tmp_path: Path) -> None:
 
 
 def test_a_file_on_its_own_and_templates_are_left_alone(tmp_path: Path) -> None:
-    write(tmp_path, **{"w.yml": workflow("uses: ./act")})
-    assert faults(tmp_path, "w.yml") == []
+    write(tmp_path / "alone", **{"w.yml": workflow("uses: ./act")})
+    assert lint([tmp_path / "alone" / "w.yml"], current=tmp_path / "alone").findings == ()
     write(tmp_path, **{".github/workflows/w.yml": JOB, "workflows-templates/w.yml": workflow("uses: ./act")})
     assert faults(tmp_path, "workflows-templates/w.yml") == []
 
@@ -203,3 +204,12 @@ def test_unreadable_callees_are_told_once_for_themselves(tmp_path: Path) -> None
     write(tmp_path, **files, **{".github/workflows/w.yml": workflow("uses: ./act")})
     write(tmp_path, **{".github/workflows/x.yml": calling("./.github/workflows/called.yml")})
     assert faults(tmp_path, ".github/workflows/w.yml", ".github/workflows/x.yml") == []
+
+
+def test_a_copy_of_workflows_alone_does_not_say_what_is_missing(tmp_path: Path) -> None:
+    write(tmp_path, **{".github/workflows/w.yml": workflow("uses: ./", "uses: ./.github/actions/a")})
+    path = tmp_path / ".github" / "workflows" / "w.yml"
+    assert lint([path], current=tmp_path).findings == ()
+    write(tmp_path, **{".github/actions/b/action.yml": COMPOSITE})
+    found = lint([path], current=tmp_path).findings
+    assert [(each.rule, each.span.line) for each in found] == [("invalid-reference", 7)]

@@ -1,7 +1,8 @@
 """What workflows and actions of a repository refer to in it: whether it is there, and takes what it is given.
 
 References are looked at as they are written, without following any value. What a job brings to its workspace before
-(another checkout, a submodule, a script) is no error: such a reference is left alone.
+(another checkout, a submodule, a script) is no error: such a reference is left alone. So is a missing action where the
+files are no checkout and its folder is not among them: a copy of workflows alone.
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ def faults_of(repository: Repository, document: Document) -> Iterator[Fault]:
 
 def _is_complete(repository: Repository) -> bool:
     return (repository.root / ".git").exists() or (repository.root / ".github" / "workflows").is_dir()
+
+
+def _holds(repository: Repository, folder: str) -> bool:
+    """Whether what is missing in *folder* is missing indeed: in a checkout, and in a copy that has this folder."""
+    return (repository.root / ".git").exists() or (folder != "" and (repository.root / folder).is_dir())
 
 
 # --- actions
@@ -172,6 +178,8 @@ def _action(repository: Repository, uses: Scalar, step: Step, path: str, before:
 def _missing_action(repository: Repository, uses: Scalar, place: str) -> Iterator[Fault]:
     if repository.locate(posixpath.join(place, "Dockerfile")) is not None:
         return  # an action without inputs
+    if not _holds(repository, posixpath.dirname(place)):
+        return
     yield Fault(
         node=uses,
         message=f"there is no `action.yml`, `action.yaml` or `Dockerfile` in `{place}` of this repository",
