@@ -80,7 +80,19 @@ def peers(files: list[Path]) -> dict[str, list[str]]:
     """Command lines of the tools that are here."""
     beside = Path(sys.executable).parent
     names = [str(path) for path in files]
-    commands = {"runner-e2e lint": [sys.executable, "-m", "runner_e2e", "lint", "--format", "json", *names]}
+    commands = {
+        "runner-e2e lint": [
+            sys.executable,
+            "-m",
+            "runner_e2e",
+            "lint",
+            "--no-actionlint",
+            "--no-cache",
+            "--format",
+            "json",
+            *names,
+        ]
+    }
     for title, program, options in (
         ("zizmor --offline", "zizmor", ["--offline", "--no-progress", "--format", "json"]),
         ("actionlint, no shellcheck", "actionlint", ["-shellcheck=", "-pyflakes=", "-no-color"]),

@@ -12,6 +12,7 @@ import pytest
 
 from runner_e2e.errors import Place, Problem, UsageError
 from runner_e2e.lint.actionlint import Actionlint, find_actionlint, without_repetitions
+from runner_e2e.lint.actionlint_places import Places
 from runner_e2e.lint.checkers import Checked
 from runner_e2e.lint.finding import Finding
 from runner_e2e.lint.values import Confidence, Span
@@ -270,3 +271,27 @@ def test_other_work_is_done_while_it_runs() -> None:
     ).start([write(GOOD)])
     Path("go").touch()
     assert finish() == Checked()
+
+
+def test_what_is_deprecated_and_works_still_is_a_note() -> None:
+    message = {"message": 'runtime "node20" is deprecated', "line": 6, "column": 14, "kind": "action"}
+    (found,) = check(write(GOOD), program=saying([message])).findings
+    assert found.level == "note"
+
+
+def test_simple_lines_have_the_places_that_yaml_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines that are judged without reading YAML, at every column."""
+    text = step(
+        "      - run: echo ${{ a }} b # c\n      - - run: x\n      - uses: a/b@v1\n        with:\n          k-1: v\n"
+        "      - name:   spaced  \n        if: a.b == 'c' && d\n        shell: bash\n"
+    )
+    path, name = write(text)
+    fast, slow = Places({name: path}), Places({name: path})
+    monkeypatch.setattr(slow, "_simple", lambda *_: None)
+    judged = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        for column in range(1, len(line) + 2):
+            if fast._simple(name, number, column) is not None:
+                judged += 1
+                assert fast.span(name, number, column) == slow.span(name, number, column), (line, column)
+    assert judged > 70

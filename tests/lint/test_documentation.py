@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from ruamel.yaml import YAML
 
 from runner_e2e.cli.lint import lint as command
 from runner_e2e.lint.linter import Report, lint
+from runner_e2e.lint.render import FORMATS
+from runner_e2e.lint.render.markdown import MAXIMUM_BYTES
 from runner_e2e.lint.rules import RULES
 from runner_e2e.yaml_positions import compose, plain
 
-PAGE = (Path(__file__).parents[2] / "docs" / "lint.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "lint.md").read_text()
+EXTRA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["actionlint"]
 EXAMPLES = {
     name: re.findall(r"```(\w+)\n(.*?)```", rest, re.DOTALL)
     for name, rest in re.findall(r"<!-- test: (.+?) -->\n(.*?)(?=<!-- test|\Z)", PAGE, re.DOTALL)
@@ -28,6 +35,33 @@ def linted(root: Path, text: str) -> Report:
     path.parent.mkdir(parents=True)
     path.write_text(text)
     return lint([], current=root)
+
+
+@pytest.mark.parametrize("name", ["baseline", "formats"])
+def test_the_commands_say_what_the_page_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the repository of the first example; `…` stands for the rest of a line."""
+    linted(tmp_path, EXAMPLES["first"][0][1])
+    monkeypatch.chdir(tmp_path)
+    _, console = EXAMPLES[name][0]
+    calls = [part.split("\n", 1) for part in textwrap.dedent(console).split("$ runner-e2e lint ")[1:]]
+    assert len(calls) == 2
+    for call, said in calls:
+        output = CliRunner().invoke(command, call.split(), standalone_mode=False).output
+        pattern = re.escape(said).replace("…", ".*")
+        assert re.fullmatch(pattern, output), output
+
+
+def test_the_hook_of_the_page_is_there() -> None:
+    (repository,) = YAML(typ="safe").load(EXAMPLES["pre-commit"][0][1])["repos"]
+    (hook,) = repository["hooks"]
+    assert [each["id"] for each in YAML(typ="safe").load(ROOT / ".pre-commit-hooks.yaml")] == [hook["id"]]
+    assert set(hook["additional_dependencies"]) <= {name.partition(">")[0] for name in EXTRA}
+
+
+def test_every_format_is_on_the_page() -> None:
+    section = PAGE.partition("## Formats\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([a-z]+)` \|", section, re.MULTILINE) == list(FORMATS)
+    assert f"{MAXIMUM_BYTES // 1000} kB" in section
 
 
 def test_the_first_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

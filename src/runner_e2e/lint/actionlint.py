@@ -47,8 +47,8 @@ _KIND = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _CODES = re.compile(r"\x1b\[[0-9;]*m")
 _SHELLCHECK = re.compile(r"^shellcheck reported issue in this script: (SC\d+):(\w+):(\d+):(\d+): ")
 _SHELLCHECK_LEVELS: dict[str, Level] = {"error": "error", "warning": "warning", "info": "note", "style": "note"}
-# What may be right on the runners of a repository, or works still, is a warning; the rest GitHub refuses or ignores.
-_WARNINGS = frozenset({"deprecated-commands", "pyflakes", "runner-label"})
+# What may be right on the runners of a repository, or works still, is a warning; the rest GitHub refuses.
+_WARNINGS = frozenset({"action", "deprecated-commands", "pyflakes", "runner-label"})
 _INSTALL = "pip install 'runner-e2e-action[actionlint]'"
 
 
@@ -130,6 +130,8 @@ class Actionlint:
         if name is None or not _KIND.fullmatch(kind):
             raise _FailedError("its output is not what it documents")
         level: Level = "warning" if kind in _WARNINGS else "error"
+        if "is deprecated" in text:
+            level = "note"
         script: tuple[int, int] | None = None
         shellcheck = _SHELLCHECK.match(text)
         if shellcheck is not None:

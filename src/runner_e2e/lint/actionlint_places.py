@@ -30,6 +30,11 @@ _NAME = re.compile(r"[\w.*-]+")
 _WORD = re.compile(r"\S+")
 _TAB_STOP = 8
 
+# A line of which the columns are right and the parts are seen without reading YAML: one plain value, or a key.
+_SIMPLE = re.compile(
+    r"(?P<indent> *(?:- +)*)(?P<key>[\w-]+):(?: +(?P<value>[^\s|>&*!%@`\"'{\[#][^#\\]*?))?\s*(?: #.*)?"
+)
+
 
 class _File:
     """Scalars of one file by the line on which they begin."""
@@ -58,6 +63,13 @@ class Places:
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self.paths = paths
         self._file = cache(self._read)
+        self._lines = cache(self._split)
+
+    def _split(self, shown: str) -> list[str]:
+        try:
+            return self.paths[shown].read_bytes().decode("utf-8-sig", errors="replace").split("\n")
+        except OSError:
+            return []
 
     def _read(self, shown: str) -> _File | None:
         try:
@@ -69,6 +81,9 @@ class Places:
     def span(self, shown: str, line: int, column: int, *, script: tuple[int, int] | None = None) -> Span:
         """The stretch that a message is about; *script* is a line and column in the script at that place."""
         line, column = max(1, line), max(1, column)
+        simple = self._simple(shown, line, column) if script is None else None
+        if simple is not None:
+            return simple
         file = self._file(shown)
         if file is None:
             return Span(path=shown, line=line, column=column, end_line=line, end_column=column + 1)
@@ -87,6 +102,23 @@ class Places:
         if distance > len(value):
             return _stretch(file.source, line, column, _WORD)
         return _stretch(file.source, *scalar.position(len(value[:distance].decode(errors="ignore"))), _NAME)
+
+    def _simple(self, shown: str, line: int, column: int) -> Span | None:
+        """The span on a line that is so simple that no YAML needs to be read for it; most are."""
+        lines = self._lines(shown)
+        text = lines[line - 1].rstrip("\r") if line <= len(lines) else ""
+        found = _SIMPLE.fullmatch(text) if text.isascii() else None
+        if found is None:
+            return None
+        if column - 1 == found.start("key"):
+            return Span(path=shown, line=line, column=column, end_line=line, end_column=found.end("key") + 1)
+        start, end = found.span("value")
+        if start == -1 or not start <= column - 1 < end:
+            return None
+        if column - 1 > start:
+            name = _NAME.match(text, column - 1)
+            end = name.end() if name else column
+        return Span(path=shown, line=line, column=column, end_line=line, end_column=end + 1)
 
 
 def _index(script: str, line: int, column: int) -> int:

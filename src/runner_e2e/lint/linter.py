@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -190,13 +191,14 @@ class _Gathering:
         from runner_e2e.lint.analysis import Analyst, configured
 
         analyst = Analyst(request.current, time_limit=request.time_limit, label=request.label)
+        repository_of = functools.cache(lambda entry: analyst.repository(entry.path))
         by_path = {entry.shown: (entry, result) for entry, result in zip(entries, results, strict=True)}
         ours = (*self.findings.values(), *self.ignored.values())
         for finding in without_repetitions((*ours, *checked.findings), self.problems):
             if finding.span.path not in by_path or finding.rule.partition("/")[0] != FOREIGN:
                 continue
             entry, result = by_path[finding.span.path]
-            on, off = configured([finding], analyst.repository(entry.path))
+            on, off = configured([finding], repository_of(entry))
             for one in (*on, *off):
                 if self._wants(one, result, off=bool(off)) and self._in_changes(one, touched=False):
                     comment = next((each for each in result.ignores if holds_for(each, one.rule, one.span.line)), None)

@@ -9,7 +9,7 @@ from runner_e2e.lint.actionlint import PREFIX
 from runner_e2e.lint.rules import RULES
 
 if TYPE_CHECKING:
-    from runner_e2e.lint.finding import Rule
+    from runner_e2e.lint.finding import Level, Rule
 
 __all__ = ["Description", "describe"]
 
@@ -19,8 +19,9 @@ _CHECKS = "https://github.com/rhysd/actionlint/blob/main/docs/checks.md"
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """A rule for people: *explanation* is plain text, *page* a web address; *security_severity* from 0 to 10, None
-    for a rule that is not about security.
+    """A rule for people: *explanation* is plain text, *page* a web address, *level* the usual one.
+
+    *security_severity* is from 0 to 10, None for a rule that is not about security.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Description:
     explanation: str
     page: str
     tags: tuple[str, ...]
+    level: Level
     security_severity: float | None = None
     foreign: bool = False
 
@@ -47,6 +49,7 @@ def describe(rule: str) -> Description:
             explanation=f"actionlint, which runs beside this lint, reports this as `{kind}`.",
             page=_CHECKS,
             tags=("actionlint", "correctness"),
+            level="error",
             foreign=True,
         )
     return _of(next(each for each in RULES if each.id == rule))
@@ -60,5 +63,6 @@ def _of(rule: Rule) -> Description:
         explanation=rule.explanation,
         page=f"{_PAGES}/{rule.id}.md",
         tags=(*(("security",) if about_security else ()), rule.profile),
+        level=rule.level,
         security_severity=rule.security_severity if about_security else None,
     )

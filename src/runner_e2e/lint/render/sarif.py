@@ -89,7 +89,6 @@ class _Log:
         return {"driver": driver, "extensions": [actionlint]}
 
     def rule(self, description: Description) -> Node:
-        level = next((each.level for each in self.report.findings if each.rule == description.id), "warning")
         properties: Node = {"tags": list(description.tags)}
         if description.security_severity is not None:
             properties["security-severity"] = f"{description.security_severity:.1f}"
@@ -99,7 +98,7 @@ class _Log:
             "fullDescription": {"text": description.explanation.partition("\n\n")[0].replace("\n", " ")},
             "help": {"text": description.explanation, "markdown": description.markdown},
             "helpUri": description.page,
-            "defaultConfiguration": {"level": level},
+            "defaultConfiguration": {"level": description.level},
             "properties": properties,
         }
 
