@@ -141,7 +141,7 @@ def test_a_fix_that_breaks_the_file_or_changes_another_node_is_not_proposed(
 
 
 def test_rounds_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One repair a round, for each touches the next one."""
+    """One repair a round, for each is about all that stands before it."""
 
     def neighbours(text: str, span: Span) -> tuple[list[tuple[int, int, str]], bool]:
         (piece,), safe = replaced("")(text, span)
@@ -162,14 +162,19 @@ def test_no_file_of_ours_is_proposed_anything_when_it_is_gone(tmp_path: Path, mo
     assert proposals(report.findings, current=tmp_path) == {}
 
 
-def test_edits_that_touch_overlap() -> None:
+def test_which_edits_overlap() -> None:
     def edit(start: int, end: int) -> Edit:
         return Edit(path="a", start=start, end=end, text="")
 
-    assert overlap(edit(1, 3), edit(3, 5))
+    assert overlap(edit(1, 3), edit(2, 5))
+    assert overlap(edit(1, 3), edit(2, 2))
+    assert not overlap(edit(1, 3), edit(3, 5))
+    assert not overlap(edit(1, 3), edit(3, 3))
     assert overlap(edit(2, 2), edit(2, 2))
     assert not overlap(edit(1, 3), edit(4, 5))
     assert not overlap(edit(1, 3), Edit(path="b", start=1, end=3, text=""))
+    touching = [Edit(path="a", start=2, end=2, text="-"), Edit(path="a", start=1, end=2, text="B")]
+    assert applied("abc", touching) == "aB-c"
     assert applied("abcdef", [edit(4, 5), Edit(path="a", start=1, end=2, text="XY")]) == "aXYcdf"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression import ExpressionError, parse
 from runner_e2e.lint.finding import Fix
-from runner_e2e.lint.fixes.commands import CHANGES, Rewriting
+from runner_e2e.lint.fixes.commands import CHANGES
 from runner_e2e.lint.fixes.interpolation import Replacement, as_variable
 from runner_e2e.lint.fixes.scripts import Program, StepScript, script_at, statements
 from runner_e2e.lint.fixes.yaml_edits import replace_part
@@ -15,7 +15,7 @@ from runner_e2e.lint.shell.ir import FunctionDefinition
 
 if TYPE_CHECKING:
     from runner_e2e.lint.finding import Finding
-    from runner_e2e.lint.fixes.commands import Piece
+    from runner_e2e.lint.fixes.words import Piece, Rewriting
     from runner_e2e.lint.repository import Document, Repository
     from runner_e2e.lint.shell.ir import Simple
 
@@ -82,7 +82,8 @@ def _without_holes(script: StepScript, program: Program) -> _Prepared | None:
 
 
 def _fix(script: StepScript, prepared: _Prepared, change: Rewriting) -> Fix | None:
-    if not prepared.program.is_program_with(change.pieces):
+    overridden = change.overrides and change.overrides in script.document.text
+    if overridden or not prepared.program.is_program_with(change.pieces):
         return None
     pieces: list[Piece] = [
         (prepared.original(start), prepared.original(end), text) for start, end, text in change.pieces

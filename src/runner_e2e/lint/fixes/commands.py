@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.fixes.inputs import INPUTS
 from runner_e2e.lint.fixes.scripts import statements
-from runner_e2e.lint.shell.ir import FunctionDefinition, Literal, Parameter, Pipeline
+from runner_e2e.lint.fixes.variables import is_name
+from runner_e2e.lint.fixes.words import Rewriting, is_split, raw, reads
+from runner_e2e.lint.shell.ir import CommandPart, FunctionDefinition, Literal, Parameter
 from runner_e2e.lint.shell.tables import builtins
 
 if TYPE_CHECKING:
@@ -19,14 +21,10 @@ if TYPE_CHECKING:
     from runner_e2e.lint.fixes.scripts import Program
     from runner_e2e.lint.shell.ir import Simple, Word
 
-    Piece = tuple[int, int, str]
-    """The text that comes in place of ``[start, end)`` of a program."""
-
-__all__ = ["CHANGES", "Rewriting"]
+__all__ = ["CHANGES"]
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=")
 _PLAIN_PROGRAM = re.compile(r"[\w./+-]+")
-_PATTERN = re.compile(r"[*?\[~{]")
 _BUILTIN_FILES = {
     f"{folder}/{name}": name for folder in ("/bin", "/usr/bin") for name in ("echo", "printf", "test", "[")
 }
@@ -41,19 +39,7 @@ _RESERVED = frozenset(
     ("if", "for", "while", "until", "case", "function", "select", "coproc", "time", "{", "!", "[[", "((")
 )
 _CONTAINER_CLIENTS = frozenset({"docker", "podman", "nerdctl"})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rewriting:
-    """*title* says what is done; *safe*, whether the program does the same.
-
-    *needs_descriptors*: bash makes a file of a substitution, which programs of Windows cannot open.
-    """
-
-    title: str
-    safe: bool
-    pieces: list[Piece]
-    needs_descriptors: bool = False
+_BUILDS = (["buildx", "build"], ["image", "build"], ["builder", "build"])
 
 
 def _builtin(program: Program, command: Simple, number: int) -> Rewriting | None:  # noqa: ARG001 - one signature
@@ -84,13 +70,13 @@ def _assignment(program: Program, command: Simple, number: int) -> Rewriting | N
     if not _PLAIN_PROGRAM.fullmatch(tool) or tool.startswith("-") or _is_of_the_shell(program, tool):
         return None
     # Assignments are made from left to right, and each sees those before it; arguments of `env` see none.
-    if any(_reads(word, name) for word in words[1:last] for name in names if name is not None):
+    if any(reads(words[at], name) for at in range(1, last) for name in names[: at - 1] if name is not None):
         return None
     if any(name is None or _OBEYED.fullmatch(name) for name in names):
         return None
     return Rewriting(
         title="set the variable before the command, without the program `env`",
-        safe=not any(_is_split(word) for word in words[1:last]) and (program.bash or tool not in _LIKE_PROGRAMS),
+        safe=not any(is_split(word) for word in words[1:last]) and (program.bash or tool not in _LIKE_PROGRAMS),
         pieces=[(words[0].start, words[1].start, "")],
     )
 
@@ -107,23 +93,28 @@ def _container_variable(program: Program, command: Simple, number: int) -> Rewri
     words = command.words
     if words[0].static not in _CONTAINER_CLIENTS or number not in _variable_positions(command):
         return None
-    word = words[number]
-    raw = program.text[word.start : word.end]
-    lead = len("--env=") if raw.startswith("--env=") else 0
-    found = re.match(r"(?P<quote>\"?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)=", raw[lead:])
+    return _by_name(program, command, number, option="--env=")
+
+
+def _by_name(program: Program, command: Simple, number: int, *, option: str) -> Rewriting | None:
+    """``K="$S"`` before the command, and ``K`` in the place of ``K="$S"``."""
+    word = command.words[number]
+    text = raw(program, word)
+    lead = len(option) if text.startswith(option) else 0
+    found = re.match(r"(?P<quote>\"?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)=", text[lead:])
     if found is None or _OBEYED.fullmatch(found["name"]):
         return None
     name, quote = found["name"], found["quote"]
     given_twice = any(each.name == name for each in command.assignments) or any(
-        _gives(words[position], name) for position in range(1, len(words)) if position != number
+        _gives(other, name) for position, other in enumerate(command.words) if position and position != number
     )
-    if given_twice or (quote and raw.count('"') != 2) or (quote and not raw.endswith('"')):
+    if given_twice or (quote and text.count('"') != 2) or (quote and not text.endswith('"')):
         return None
-    value = quote + raw[lead + found.end() :]
+    value = quote + text[lead + found.end() :]
     start = word.start + lead
     return Rewriting(
         title=f"give the variable `{name}` to the client, and only its name to the command line",
-        safe=not _is_split(word) and not any(_reads(other.value, name) for other in command.assignments if other.value),
+        safe=not is_split(word) and not any(reads(other.value, name) for other in command.assignments if other.value),
         pieces=[(command.start, command.start, f"{name}={value} "), (start, word.end, name)],
     )
 
@@ -169,57 +160,59 @@ def _gives(word: Word, name: str) -> bool:
     """Whether a word names the variable for the container, with a value or without."""
     first = word.parts[0] if word.parts else None
     text = first.text if isinstance(first, Literal) else ""
-    return re.fullmatch(rf"(?:--env=)?{name}(?:=.*)?", text, re.DOTALL) is not None
+    return re.fullmatch(rf"(?:--env=|--build-arg=)?{name}(?:=.*)?", text, re.DOTALL) is not None
 
 
-def _login(program: Program, command: Simple, number: int) -> Rewriting | None:
-    """``docker login -p "$S"`` becomes ``printf '%s' "$S" | docker login --password-stdin``."""
+def _build_argument(program: Program, command: Simple, number: int) -> Rewriting | None:
+    """``docker build --build-arg K="$S"`` becomes ``K="$S" docker build --build-arg K``."""
     words = command.words
-    if words[0].static not in _CONTAINER_CLIENTS or words[1].static != "login":
+    verbs = [word.static for word in words[1:3]]
+    if words[0].static not in _CONTAINER_CLIENTS or not (verbs[0] == "build" or verbs in _BUILDS):
+        return None
+    if words[number - 1].static != "--build-arg" and not raw(program, words[number]).startswith("--build-arg="):
+        return None
+    return _by_name(program, command, number, option="--build-arg=")
+
+
+def _git_setting(program: Program, command: Simple, number: int) -> Rewriting | None:
+    """``git -c name="$S"`` becomes ``GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=name GIT_CONFIG_VALUE_0="$S" git``."""
+    words = command.words
+    before = [word.static for word in words[1:number]]
+    if words[0].static != "git" or set(before[::2]) != {"-c"} or len(before) % 2 == 0:
         return None
     word = words[number]
-    raw = program.text[word.start : word.end]
-    if words[number - 1].static in {"-p", "--password"}:
-        start, value = words[number - 1].start, raw
-    elif raw.startswith("--password="):
-        start, value = word.start, raw.removeprefix("--password=")
-    else:
+    found = re.fullmatch(r'(?P<open>"?)(?P<key>[A-Za-z][\w./:-]*)=(?P<value>.*)', raw(program, word), re.DOTALL)
+    if found is None or is_split(word) or not re.fullmatch(r'"[^"]*"', found["open"] + found["value"]):
         return None
-    safe = value.startswith('"') and not _is_split(word)
-    if _has_input(program, command) or not (safe or _is_variable(word)):
+    key, value = found["key"], found["open"] + found["value"]
+    if number + 1 == len(words):
         return None
-    if not safe:
-        value = f'"{value}"'
+    first = f"GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0={key} GIT_CONFIG_VALUE_0={value} "
     return Rewriting(
-        title="write the password to the standard input",
-        safe=safe,
-        pieces=[(command.start, command.start, f"printf '%s' {value} | "), (start, word.end, "--password-stdin")],
-    )
-
-
-def _has_input(program: Program, command: Simple) -> bool:
-    """Whether something is written to the standard input of the command already."""
-    if any(each.operator.startswith("<") or each.descriptor == 0 for each in command.redirections):
-        return True
-    pipelines = (node for node in statements(program.commands) if isinstance(node, Pipeline))
-    return any(node is command for line in pipelines for later in line.commands[1:] for node in statements(later))
-
-
-def _header(program: Program, command: Simple, number: int) -> Rewriting | None:
-    """``curl -H "…$S"`` becomes ``curl -H @<(printf '%s' "…$S")``: bash gives the name of a file in its place."""
-    words = command.words
-    if words[0].static != "curl" or not program.bash or words[number - 1].static not in {"-H", "--header"}:
-        return None
-    word = words[number]
-    raw = program.text[word.start : word.end]
-    if _is_split(word) or not raw.startswith('"') or raw.startswith('"@') or "\n" in raw:
-        return None
-    return Rewriting(
-        title="let curl read the header from a file that bash makes of `printf`",
+        title=f"give the setting `{key}` to git in its environment",
         safe=True,
-        pieces=[(word.start, word.end, f"@<(printf '%s\\n' {raw})")],
-        needs_descriptors=True,
+        pieces=[(command.start, command.start, first), (words[number - 1].start, words[number + 1].start, "")],
+        overrides="GIT_CONFIG",
     )
+
+
+def _last_component(program: Program, command: Simple, number: int) -> Rewriting | None:
+    """``$(basename "$X")`` becomes ``${X##*/}``, which differs for paths that end in a slash."""
+    words = command.words
+    if words[0].static != "basename" or len(words) != 2 or command.assignments or command.redirections:
+        return None
+    parts = [part for part in words[number].parts if not (isinstance(part, Literal) and not part.text)]
+    variable = parts[0] if len(parts) == 1 else None
+    if not isinstance(variable, Parameter) or variable.operator or variable.subscript or not is_name(variable.name):
+        return None
+    for node in statements(program.commands):
+        if isinstance(node, CommandPart) and node.body.commands == (command,):
+            return Rewriting(
+                title="let the shell take the last component",
+                safe=False,
+                pieces=[(node.start, node.end, f"${{{variable.name}##*/}}")],
+            )
+    return None
 
 
 def _assigned(word: Word) -> str | None:
@@ -229,31 +222,13 @@ def _assigned(word: Word) -> str | None:
     return found["name"] if found is not None else None
 
 
-def _is_split(word: Word) -> bool:
-    """Whether the shell may make several words of it, or other ones by the names of files."""
-    return any(
-        not part.quoted and (not isinstance(part, Literal) or _PATTERN.search(part.text) is not None)
-        for part in word.parts
-    )
-
-
-def _is_variable(word: Word) -> bool:
-    """Whether the word is one variable, or an option with ``=`` and one variable, without quotes."""
-    last = word.parts[-1] if word.parts else None
-    rest = [part for part in word.parts if part is not last]
-    plain = isinstance(last, Parameter) and not last.operator and not last.quoted
-    return plain and all(isinstance(part, Literal) and part.text == "--password=" for part in rest)
-
-
-def _reads(word: Word, name: str) -> bool:
-    return any(isinstance(part, Parameter) and part.name == name for part in statements(word))
-
-
 CHANGES: tuple[Callable[[Program, Simple, int], Rewriting | None], ...] = (
     _builtin,
     _assignment,
     _container_variable,
-    _login,
-    _header,
+    _build_argument,
+    _git_setting,
+    _last_component,
+    *INPUTS,
 )
 """Each takes a program, a simple command, and which of its words has the value."""

@@ -26,8 +26,10 @@ def applied(text: str, edits: Items[Edit]) -> str:
 
 
 def overlap(one: Edit, other: Edit) -> bool:
-    """Whether two edits of one file touch: then the order in which they are made would matter."""
-    return one.path == other.path and one.start <= other.end and other.start <= one.end
+    """Whether two edits of one file are about the same characters, or insert at the same place."""
+    if one.path != other.path:
+        return False
+    return (one.start, one.end) == (other.start, other.end) or (one.start < other.end and other.start < one.end)
 
 
 def unchanged_elsewhere(root: Node | None, edits: Items[Edit]) -> bool:
