@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.remote.test_archive import archive
+from tests.remote.test_download import Reply, serving
 
 from runner_e2e.cli.group import run
 from runner_e2e.lint.rules import RULES
@@ -228,7 +230,7 @@ def test_a_baseline_holds_what_is_there_and_not_what_comes(call: Callable[..., t
     assert code == 1
     assert {finding["path"] for finding in json.loads(out)["findings"]} == {".github/workflows/x.yml"}
     Path(".github/workflows/x.yml").unlink()
-    Path(".github/workflows/w.yml").write_text("on: push\njobs: {a: {runs-on: x, steps: [{run: echo}]}}\n")
+    Path(".github/workflows/w.yml").write_text("on: push\njobs: {a: {runs-on: ubuntu-latest, steps: [{run: echo}]}}\n")
     code, out, _ = call("--baseline", "baseline.json")
     assert code == 0
     assert "of the baseline" in out
@@ -278,3 +280,80 @@ def test_results_are_remembered_where_the_options_say(call: Callable[..., tuple[
     code, _, err = call("--cache-dir", "file/cache")
     assert code == 2
     assert "cannot hold the cache" in err
+
+
+# --- A repository of GitHub.
+
+
+def test_a_repository_of_github_is_fetched_and_linted(
+    call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = archive(
+        (".github/workflows/w.yml", WORKFLOW.replace('tool "$case"', './run.sh "$case"').encode()),
+        ("run.sh", b'#!/bin/bash\ngh "$1"\n'),
+    )
+    with serving(
+        {"/repos/org/repo/tarball/v1": Reply(body=data), "/repos/org/repo/tarball": Reply(body=data)}
+    ) as server:
+        monkeypatch.setenv("GITHUB_API_URL", server.url)
+        monkeypatch.setenv("GH_TOKEN", "secret-token")
+        code, out, err = call("org/repo@v1", "--select", "confidential-argv")
+        assert (code, err) == (1, "")
+        assert "org/repo@v1:.github/workflows/w.yml:14:20: error:" in out
+        assert '  14 |           ./run.sh "$case"' in out
+        assert "org/repo@v1:run.sh:2:4: error:" in out
+        code, out, _ = call("org/repo", "--select", "confidential-argv", "--format", "sarif")
+        places = [
+            result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+            for result in json.loads(out)["runs"][0]["results"]
+        ]
+        assert places == [".github/workflows/w.yml", "run.sh"]
+        code, _, err = call("org/absent")
+        assert code == 3
+        assert "there is no org/absent" in err
+    assert [headers["authorization"] for _, headers in server.seen] == ["Bearer secret-token"] * 3
+
+
+def test_a_baseline_of_a_repository_of_github(
+    call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = archive((".github/workflows/w.yml", WORKFLOW.encode()))
+    with serving({"/repos/org/repo/tarball": Reply(body=data)}) as server:
+        monkeypatch.setenv("GITHUB_API_URL", server.url)
+        assert call("org/repo", "--write-baseline", "baseline.json")[0] == 0
+        assert json.loads(Path("baseline.json").read_text())["findings"][0]["path"] == ".github/workflows/w.yml"
+        assert call("org/repo", "--baseline", "baseline.json")[0] == 0
+        # The same files from a checkout have the same fingerprints.
+        assert call("--baseline", "baseline.json")[0] == 0
+
+
+@pytest.mark.parametrize("options", [["--since", "main"], ["--fix"], ["--diff"], ["--trace", "a:1"]])
+def test_what_needs_files_here_is_refused(
+    call: Callable[..., tuple[int, str, str]], options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = archive((".github/workflows/w.yml", WORKFLOW.encode()))
+    with serving({"/repos/org/repo/tarball": Reply(body=data)}) as server:
+        monkeypatch.setenv("GITHUB_API_URL", server.url)
+        code, _, err = call("org/repo", *options)
+    assert code == 2
+    assert f"`{options[0]}` needs files on this machine" in err
+
+
+@pytest.mark.parametrize("name", ["workflows/absent.yml", ".github/absent", "cache/absent"])
+def test_a_typing_mistake_is_no_repository(call: Callable[..., tuple[int, str, str]], name: str) -> None:
+    Path("cache").mkdir()
+    code, _, err = call(name)
+    assert code == 2
+    assert f"there is no file {name}" in err
+
+
+def test_a_path_that_is_there_is_no_repository(call: Callable[..., tuple[int, str, str]]) -> None:
+    Path("org/repo@v1").mkdir(parents=True)
+    Path("org/repo@v1/w.yml").write_text(WORKFLOW)
+    assert "org/repo@v1/w.yml:14:16" in call("org/repo@v1")[1]
+
+
+def test_a_repository_is_linted_alone(call: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = call("org/repo@v1", ".github/workflows/w.yml")
+    assert code == 2
+    assert "org/repo@v1 is linted alone" in err

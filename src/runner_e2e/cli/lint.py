@@ -11,6 +11,7 @@ from runner_e2e.cli.lint_actionlint import actionlint_options
 from runner_e2e.cli.lint_fix import FixCommand, Repairs, fix_options, with_fixes
 from runner_e2e.cli.lint_known import Known, cache_options, known_options
 from runner_e2e.cli.lint_output import output_options, write_report
+from runner_e2e.cli.lint_remote import target_of
 from runner_e2e.cli.lint_rules import explanation, print_rules, rule_options
 from runner_e2e.cli.lint_run import FAIL_ON, exit_code, no_collection, processors
 
@@ -69,9 +70,10 @@ def lint(  # noqa: PLR0917 - click passes them by name
 ) -> int:
     """Follow confidential values and secrets through workflows, actions and scripts.
 
-    PATHS are workflow and action files, or folders. Without any: `.github/workflows`, `workflows-templates` and every
-    `action.yml` below the current folder. What is confidential stands in `.github/runner-e2e.yml`, section
-    `confidential`; without it, the inputs `selected-id` and `selected_id`.
+    PATHS are workflow and action files, or folders, or one repository of GitHub as `OWNER/NAME` or `OWNER/NAME@REF`.
+    Without any: `.github/workflows`, `workflows-templates` and every `action.yml` below the current folder. What is
+    confidential stands in `.github/runner-e2e.yml`, section `confidential`; without it, the inputs `selected-id` and
+    `selected_id`.
 
     Exit code: 0 nothing found, 1 findings, 2 a file could not be read.
     """
@@ -82,41 +84,40 @@ def lint(  # noqa: PLR0917 - click passes them by name
         click.echo(explanation(explain))
         return 0
     repairs.check(trace=trace)
-    from runner_e2e.lint.linter import lint as run
+    with target_of(paths) as target:
+        target.refuse(since=known.since, trace=trace, fix=repairs.fix, diff=repairs.diff)
+        changes, checker = known.changes(target.current), foreign()
 
-    current = Path.cwd()
-    changes = known.changes(current)
-    checker = foreign()
+        def report_on(texts: Mapping[Path, str] | None = None, *, traced: bool = False) -> Report:
+            from runner_e2e.lint.linter import lint as run
 
-    def report_on(texts: Mapping[Path, str] | None = None, *, traced: bool = False) -> Report:
-        with no_collection():
-            return run(
-                paths,
-                current=current,
-                time_limit=time_limit,
-                trace=traced,
-                processes=jobs or processors(),
-                selection=selection,
-                texts=texts,
-                cache=cache(),
-                changes=changes,
-                foreign=None if traced or texts is not None else checker,
-            )
+            with no_collection():
+                return run(
+                    target.paths,
+                    current=target.current,
+                    time_limit=time_limit,
+                    trace=traced,
+                    processes=jobs or processors(),
+                    selection=selection,
+                    label=target.label,
+                    texts=texts,
+                    cache=cache(),
+                    changes=changes,
+                    foreign=None if traced or texts is not None else checker,
+                )
 
-    if trace is not None:
-        from runner_e2e.cli.lint_trace import trace_place, traced
+        if trace is not None:
+            from runner_e2e.cli.lint_trace import trace_place, traced
 
-        place = trace_place(trace)
-        click.echo(traced(report_on(traced=True), *place))
-        return 0
-    if repairs.wanted:
-        repairs.apply(
-            lambda texts: known.without_known(report_on(texts), current=current, paths=paths, selection=selection)
-        )
-    report = report_on()
-    if known.write(report, current=current):
-        return exit_code(report, "never")
-    report = known.without_known(report, current=current, paths=paths, selection=selection)
-    if not repairs.diff:
-        write_report(with_fixes(report), form, output)
-    return exit_code(report, fail_on)
+            place = trace_place(trace)
+            click.echo(traced(report_on(traced=True), *place))
+            return 0
+        if repairs.wanted:
+            repairs.apply(lambda texts: known.without_known(report_on(texts), target, selection))
+        report = report_on()
+        if known.write(report, target):
+            return exit_code(report, "never")
+        report = known.without_known(report, target, selection)
+        if not repairs.diff:
+            write_report(report if target.label else with_fixes(report), form, output, target)
+        return exit_code(report, fail_on)

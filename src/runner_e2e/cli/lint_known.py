@@ -13,8 +13,9 @@ import click
 from runner_e2e.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from runner_e2e.cli.lint_remote import Target
     from runner_e2e.lint.cache import Cache
     from runner_e2e.lint.changes import Changes
     from runner_e2e.lint.report import Report
@@ -51,24 +52,25 @@ class Known:
 
         return changes_since(self.since, current=current)
 
-    def without_known(self, report: Report, *, current: Path, paths: Sequence[Path], selection: Selection) -> Report:
-        """*report* without what the baseline has."""
+    def without_known(self, report: Report, target: Target, selection: Selection) -> Report:
+        """*report* about *target* without what the baseline has."""
         if self.baseline is None:
             return report
         from runner_e2e.lint.baseline import Scope, read_baseline, without_known
         from runner_e2e.lint.selection import Selection as AnySelection
 
         baseline = read_baseline(self.baseline)
-        whole = self.since is None and not paths and selection == AnySelection()
-        return without_known(report, baseline, Scope(current=current), judge=whole)
+        whole = self.since is None and not target.paths and selection == AnySelection()
+        scope = Scope(current=target.current, label=target.label)
+        return without_known(report, baseline, scope, judge=whole)
 
-    def write(self, report: Report, *, current: Path) -> bool:
+    def write(self, report: Report, target: Target) -> bool:
         """Writes the baseline where that was asked for, and says so."""
         if self.written is None:
             return False
         from runner_e2e.lint.baseline import Scope, render_baseline
 
-        text = render_baseline(report, Scope(current=current))
+        text = render_baseline(report, Scope(current=target.current, label=target.label))
         beside = self.written.with_name(f".{self.written.name}.{os.getpid()}")
         try:
             beside.write_text(text, encoding="utf-8", newline="\n")

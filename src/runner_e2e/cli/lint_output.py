@@ -14,6 +14,7 @@ from runner_e2e.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from runner_e2e.cli.lint_remote import Target
     from runner_e2e.lint.linter import Report
 
 __all__ = ["output_options", "wants_colour", "write_report"]
@@ -37,8 +38,8 @@ def output_options(command: Command) -> Command:
     return form(output(command))
 
 
-def write_report(report: Report, form: str, output: Path | None) -> None:
-    """Writes *report* to the screen, or to *output* and its summary to the screen.
+def write_report(report: Report, form: str, output: Path | None, target: Target) -> None:
+    """Writes *report* about *target* to the screen, or to *output* and its summary to the screen.
 
     Raises :class:`~runner_e2e.errors.UsageError` where the file cannot be written.
     """
@@ -46,11 +47,12 @@ def write_report(report: Report, form: str, output: Path | None) -> None:
     from runner_e2e.lint.render import View, render
     from runner_e2e.lint.render.text import summary
 
+    colour = output is None and form == "text" and wants_colour(os.environ, terminal=sys.stdout.isatty())
+    blob = "" if target.label else gha.blob_address()
+    text = render(report, form, View(folder=target.current, label=target.label, colour=colour, blob=blob))
     if output is None:
-        colour = form == "text" and wants_colour(os.environ, terminal=sys.stdout.isatty())
-        click.echo(render(report, form, View(colour=colour, blob=gha.blob_address())), nl=False, color=colour)
+        click.echo(text, nl=False, color=colour)
         return
-    text = render(report, form, View(blob=gha.blob_address()))
     try:
         output.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:

@@ -46,16 +46,17 @@ class Baseline:
 
 
 class Scope:
-    """Turns paths that findings show (from the folder *current*) into paths in their repository."""
+    """Turns paths that findings show (from the folder *current*, after *label*) into paths in their repository."""
 
-    def __init__(self, *, current: Path) -> None:
+    def __init__(self, *, current: Path, label: str = "") -> None:
         self.current = current
-        self.sources = Sources(current)
+        self.label = label
+        self.sources = Sources(current, label)
         self._roots: dict[Path, Path] = {}
 
     def path(self, shown: str) -> str:
         """The path from the root of the repository, whatever folder is the current one."""
-        path = Path(os.path.abspath(self.current / shown))  # noqa: PTH100 - symbolic links keep their names
+        path = Path(os.path.abspath(self.current / shown.removeprefix(self.label)))  # noqa: PTH100 - symbolic links keep their names
         if path.parent not in self._roots:
             self._roots[path.parent] = find_root(path)
         return path.relative_to(self._roots[path.parent]).as_posix()

@@ -27,19 +27,21 @@ def visible(text: str) -> str:
 
 
 class Sources:
-    """Text and lines of files by the paths that findings show, from *folder*; empty for a file that is gone.
+    """Text and lines of files by the paths that findings show, from *folder* and after *label*; empty for one that is
+    gone.
 
     A byte order mark is no part of the text, as for the offsets of edits.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, label: str = "") -> None:
         self.folder = folder
+        self.label = label
         self.whole = cache(self._read)
         self._lines = cache(self._split)
 
     def _read(self, path: str) -> str:
         try:
-            return (self.folder / path).read_bytes().decode("utf-8", errors="replace")
+            return (self.folder / path.removeprefix(self.label)).read_bytes().decode("utf-8", errors="replace")
         except (OSError, ValueError):
             return ""
 

@@ -16,11 +16,13 @@ __all__ = ["View"]
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """*folder* is the one that the report's paths start from; *colour* tells whether a terminal shows it; *blob* is
-    the web address of the repository's files at one commit (``https://…/blob/<commit>``), empty where there is none.
+    """*folder* is the one that the report's paths start from, after *label*; *colour* tells whether a terminal shows
+    it; *blob* is the web address of the repository's files at one commit (``https://…/blob/<commit>``), empty where
+    there is none.
     """
 
     folder: Path = field(default_factory=Path.cwd)
+    label: str = ""
     colour: bool = False
     blob: str = ""
 
@@ -32,11 +34,11 @@ class View:
     @cached_property
     def sources(self) -> Sources:
         """The lines of the files."""
-        return Sources(self.folder)
+        return Sources(self.folder, self.label)
 
     def in_repository(self, path: str) -> str | None:
         """A path of the report from the root of the repository, with ``/``; None for one outside of it."""
-        relative = os.path.relpath(os.path.join(self.folder.resolve(), path), self.root)  # noqa: PTH118 - joins text
+        relative = os.path.relpath(os.path.join(self.folder.resolve(), path.removeprefix(self.label)), self.root)  # noqa: PTH118 - joins text
         return None if relative.split(os.sep, 1)[0] == ".." else relative.replace(os.sep, "/")
 
     def link(self, path: str, line: int) -> str:
