@@ -53,6 +53,18 @@ def test_excerpt_is_the_template_with_tags_for_commits() -> None:
         assert not line or line in lines, f"not in the template, or in another order: {line}"
 
 
+def test_the_lint_says_what_the_readme_shows(tmp_path: Path) -> None:
+    """About the first example of the lint's own page."""
+    workflow = re.search(r"<!-- test: first -->\n```yaml\n(.*?)```", (ROOT / "docs/lint.md").read_text(), re.DOTALL)
+    assert workflow
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    (tmp_path / ".github" / "workflows" / "evaluate.yml").write_text(workflow[1])
+    call = "runner-e2e lint --select confidential-argv"
+    done = subprocess.run([PROGRAM, *call.split()[1:]], text=True, capture_output=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert block(f"$ {call}") == done.stdout.rstrip("\n")
+
+
 def test_make_targets_exist() -> None:
     for target in re.findall(r"^\$ make (\S+)", README, re.MULTILINE):
         done = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=False)
