@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
@@ -136,7 +136,7 @@ def models_of(
     for key, entry in (custom or {}).items():
         if key.lower() == name:
             return (_custom(key, json.dumps(entry, sort_keys=True)),)
-    models = _models().get(name) or _models().get(f"*/{name.rpartition('/')[2]}", ())
+    models = _models(name) or _models(f"*/{name.rpartition('/')[2]}")
     if major is None or len(models) < 2:
         return models
     return tuple(
@@ -153,18 +153,23 @@ def _custom(name: str, text: str) -> ActionModel:
 
 def known_actions() -> tuple[ActionModel, ...]:
     """Every model of the data file, in its order."""
-    return tuple(model for models in _models().values() for model in models)
+    return tuple(model for name in _entries() for model in _models(name))
 
 
 @cache
-def _models() -> dict[str, tuple[ActionModel, ...]]:
+def _entries() -> dict[str, list[dict[str, Any]]]:
+    """Name in lower case -> the entries about it."""
     loaded = json.loads(files("runner_e2e.lint").joinpath("data", "actions.json").read_text("utf-8"))
-    found: dict[str, tuple[ActionModel, ...]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for entry in loaded["actions"]:
-        model = read_model(entry)
-        for name in (model.uses, *entry.get("also", ())):
-            found[name.lower()] = (*found.get(name.lower(), ()), replace(model, uses=name))
+        for name in (entry["uses"], *entry.get("also", ())):
+            found.setdefault(name.lower(), []).append({**entry, "uses": name})
     return found
+
+
+@cache
+def _models(name: str) -> tuple[ActionModel, ...]:
+    return tuple(read_model(entry) for entry in _entries().get(name, ()))
 
 
 def read_model(entry: Mapping[str, Any]) -> ActionModel:

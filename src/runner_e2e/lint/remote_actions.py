@@ -32,6 +32,7 @@ __all__ = ["report_environment", "use_remote"]
 
 _COMMENT = re.compile(r"#\s*(\S+)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_OPENING = "${{"
 _POSIX = ("bash", "sh")
 
 
@@ -43,16 +44,26 @@ class _Place(NamedTuple):
     taints: frozenset[Taint]
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Given:
-    """What a step gives to one input (*name* in lower case)."""
+    """What a step gives to one input: read when it is asked for, for most inputs are constant and reach nothing."""
 
-    name: str
-    node: Scalar
-    script: Script
+    def __init__(self, runner: StepRunner, visible: Visible, action: str, key: str, node: Scalar) -> None:
+        self.name = key.lower()
+        self.node = node
+        self._note = f"into the input `{key}` of `{action}`"
+        self._runner = runner
+        self._visible = visible
+
+    @cached_property
+    def script(self) -> Script:
+        """The text, and the values that stand in it."""
+        return self._runner.reader.script(self.node, self._visible.contexts, self._note)
 
     @cached_property
     def value(self) -> Value:
+        """The text that the action reads."""
+        if _OPENING not in self.node.value:
+            return Value.literal(self.node.value)
         value, position = EMPTY, 0
         for hole in self.script.interpolations:
             value += Value.literal(self.script.text[position : hole.start]) + hole.value
@@ -61,13 +72,15 @@ class _Given:
 
     @property
     def taints(self) -> frozenset[Taint]:
+        """Every label that it may have."""
         return self.value.taints
 
     def places(self) -> Iterator[_Place]:
         """Each expression that has labels."""
-        for hole in self.script.interpolations:
-            if hole.value.taints:
-                yield _Place(hole.start, hole.end, hole.value.taints)
+        if _OPENING in self.node.value:
+            for hole in self.script.interpolations:
+                if hole.value.taints:
+                    yield _Place(hole.start, hole.end, hole.value.taints)
 
 
 def use_remote(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -> Dictionary | None:
@@ -99,8 +112,7 @@ def _comment(uses: Scalar) -> str:
 def _given(runner: StepRunner, arguments: Node | None, visible: Visible, action: str) -> Iterator[_Given]:
     for key, node in entries(arguments):
         if isinstance(node, Scalar):
-            note = f"into the input `{key.value}` of `{action}`"
-            yield _Given(name=key.value.lower(), node=node, script=runner.reader.script(node, visible.contexts, note))
+            yield _Given(runner, visible, action, key.value, node)
 
 
 def _note_checkout(runner: StepRunner, given: tuple[_Given, ...]) -> None:
@@ -183,6 +195,8 @@ class _Call:
                 outputs |= self._script(each, model.scripts[each.name])
         self._environment(model)
         self._set_environment(model)
+        if not step_id:
+            return {}
         for name, carried in model.outputs.items():
             outputs.setdefault(name, self._carried(carried, f"steps.{step_id}.outputs.{name}"))
         return outputs
