@@ -124,7 +124,12 @@ class Run:
         for gap in result.unanalysable:
             self.report(
                 Sighting(
-                    surface=Surface.UNANALYSABLE, origin=gap.origin, start=gap.start, end=gap.end, subject=gap.reason
+                    surface=Surface.UNANALYSABLE,
+                    origin=gap.origin,
+                    start=gap.start,
+                    end=gap.end,
+                    taints=gap.taints,
+                    subject=gap.reason,
                 )
             )
         if self.trace is not None:

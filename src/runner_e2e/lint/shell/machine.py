@@ -268,11 +268,11 @@ class Machine(ABC):
         before = state.command_files.get("/github/output", CommandFile())
         state.command_files["/github/output"] = append(before, line)
 
-    def give_up(self, start: int, end: int, reason: str) -> None:
-        """Records a stretch that is not followed."""
+    def give_up(self, start: int, end: int, reason: str, taints: frozenset[Taint] = frozenset()) -> None:
+        """Records a stretch that is not followed; *taints* are in its reach."""
         self.found.unanalysable.setdefault(
             (start, end, reason),
-            Unanalysable(origin=self.source.origin, start=start, end=end, reason=reason),
+            Unanalysable(origin=self.source.origin, start=start, end=end, reason=reason, taints=taints),
         )
 
     def step(self, value: Value, start: int, end: int, note: str) -> Value:

@@ -26,7 +26,7 @@ from runner_e2e.lint.shell.ir import Foreign, Simple
 from runner_e2e.lint.shell.machine import Invocation, ShellStart
 from runner_e2e.lint.shell.state import NULL, Channel, Field, State, Variable
 from runner_e2e.lint.source import Source
-from runner_e2e.lint.values import EMPTY, Value
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Taint, Value, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -187,6 +187,8 @@ class ShellProcess(Process):
             return EMPTY
         at = self._command(launch)
         fields = tuple(self._field(one, at) for one in arguments)
+        if fields[0].kind == "list":  # the program is one of them
+            fields = (Field(UNKNOWN, "one", at.start, at.end), *fields)
         inner, buffer = self._child(launch)
         environment = self._environment(launch)
         if launch.program is None:
@@ -230,7 +232,8 @@ class ShellProcess(Process):
 
     def give_up(self, start: int, end: int, reason: str) -> None:
         """See :meth:`Process.give_up`."""
-        self.machine.give_up(*self._span(start, end), reason)
+        possible = merged(Taint(one.label, Confidence.LOW, one.trail) for one in self.labels())
+        self.machine.give_up(*self._span(start, end), reason, possible)
 
     def _environment(self, launch: Launch) -> Mapping[str, Value]:
         return self.state.exported() if launch.environment is None else launch.environment

@@ -114,12 +114,16 @@ class Print:
 
 @dataclass(frozen=True, kw_only=True)
 class Unanalysable:
-    """A stretch that was not followed, and why; what it does with labelled values is not known."""
+    """A stretch that was not followed, and why; what it does with labelled values is not known.
+
+    *taints*: the values that were in its reach, where that is told.
+    """
 
     origin: Origin
     start: int
     end: int
     reason: str
+    taints: frozenset[Taint] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

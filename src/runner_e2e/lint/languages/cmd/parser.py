@@ -392,12 +392,10 @@ class _Parser:
 
     def _numbered(self) -> bool:
         """Whether a digit before ``>`` or ``<`` stands here."""
+        if self.text[self.offset] not in "0123456789":
+            return False
         before = self.text[self.offset - 1 : self.offset]
-        return (
-            self.peek().isdigit()
-            and self.text[self.offset + 1 : self.offset + 2] in {"<", ">"}
-            and before in {" ", "\t"}
-        )
+        return self.text[self.offset + 1 : self.offset + 2] in {"<", ">"} and before in {" ", "\t"}
 
 
 def parse(text: str) -> tuple[list[Node], bool]:

@@ -29,12 +29,12 @@ from runner_e2e.lint.languages.javascript.values import (
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from runner_e2e.lint.languages.javascript.calls import Call
     from runner_e2e.lint.languages.javascript.machine import Machine
 
-__all__ = ["buffer", "function", "install", "module_of", "object_of", "pure"]
+__all__ = ["buffer", "builtin", "function", "module_of", "object_of", "pure"]
 
 
 def function(native: Native, **properties: Native) -> Js:
@@ -438,64 +438,71 @@ def _input_event(call: Call) -> Js:
     return call.this
 
 
-def install(machine: Machine) -> None:
-    """Puts everything that is built in into the global scope."""
-    cells = machine.globals.cells
-    objects = {
-        "undefined": UNDEFINED,
-        "NaN": NUMBER,
-        "Infinity": NUMBER,
-        "console": _console(),
-        "process": process_object(machine),
-        "JSON": module_of({"stringify": _stringify, "parse": _parse}),
-        "Object": function(
-            _same,
-            keys=_keys,
-            values=_values,
-            entries=_entries,
-            fromEntries=_from_entries,
-            assign=_assign,
-            **dict.fromkeys(("freeze", "seal", "create", "defineProperty", "getPrototypeOf"), _same),
-        ),
-        "Array": function(_array, **{"from": _array_from, "isArray": _is_array, "of": _array}),
-        "Promise": function(
-            _promise, all=_all, allSettled=_all_settled, race=_race, any=_race, resolve=_same, reject=lambda _call: ANY
-        ),
-        "Buffer": function(
-            _buffer_from, **{"from": _buffer_from, "concat": _buffer_concat, "byteLength": lambda _call: NUMBER}
-        ),
-        "String": function(_string, raw=pure),
-        "Number": function(_number, isInteger=lambda _call: BOOLEAN, parseInt=_number, isNaN=lambda _call: BOOLEAN),
-        "Boolean": function(_boolean),
-        "Math": of_thing(Thing("numbers")),
-        "Map": function(_map),
-        "WeakMap": function(_map),
-        "Set": function(_set),
-        "URL": function(_url),
-        "URLSearchParams": function(_parameters),
-        "globalThis": of_thing(Thing()),
-    }
-    functions: dict[str, Native] = {
-        **dict.fromkeys(("parseInt", "parseFloat", "BigInt"), _number),
-        **dict.fromkeys(("isNaN", "isFinite"), lambda _call: BOOLEAN),
-        **dict.fromkeys(("encodeURIComponent", "encodeURI", "escape"), _changed),
-        **dict.fromkeys(("decodeURIComponent", "decodeURI", "unescape", "atob"), _changed),
-        "btoa": _encoded,
-        **dict.fromkeys(("setTimeout", "setImmediate", "setInterval", "queueMicrotask"), _later),
-        **dict.fromkeys(("clearTimeout", "clearInterval", "clearImmediate"), lambda _call: UNDEFINED),
-        **dict.fromkeys(("Error", "TypeError", "RangeError", "SyntaxError", "AggregateError"), _error),
-        **dict.fromkeys(("Date", "Symbol", "RegExp", "fetch", "AbortController", "TextEncoder", "TextDecoder"), pure),
-        **dict.fromkeys(("Headers", "Request", "Response", "FormData", "Intl", "Proxy", "WeakSet"), pure),
-        "structuredClone": _same,
-        "eval": _evaluated,
-    }
-    for name, value in objects.items():
-        cells[name] = Cell(value)
-    for name, native in functions.items():
-        cells[name] = Cell(function(native))
-    now = cells["Date"].value
-    assert now is not None
-    assert now.thing is not None
-    for name in ("now", "parse", "UTC"):
-        now.thing.put(name, function(lambda _call: NUMBER))
-    cells["Date"].value = now
+def _date(call: Call) -> Js:
+    return call.machine.harmless(call)
+
+
+def _date_object() -> Js:
+    return function(_date, **dict.fromkeys(("now", "parse", "UTC"), lambda _call: NUMBER))
+
+
+_FUNCTIONS: dict[str, Native] = {
+    **dict.fromkeys(("parseInt", "parseFloat", "BigInt"), _number),
+    **dict.fromkeys(("isNaN", "isFinite"), lambda _call: BOOLEAN),
+    **dict.fromkeys(("encodeURIComponent", "encodeURI", "escape"), _changed),
+    **dict.fromkeys(("decodeURIComponent", "decodeURI", "unescape", "atob"), _changed),
+    "btoa": _encoded,
+    **dict.fromkeys(("setTimeout", "setImmediate", "setInterval", "queueMicrotask"), _later),
+    **dict.fromkeys(("clearTimeout", "clearInterval", "clearImmediate"), lambda _call: UNDEFINED),
+    **dict.fromkeys(("Error", "TypeError", "RangeError", "SyntaxError", "AggregateError"), _error),
+    **dict.fromkeys(("Symbol", "RegExp", "fetch", "AbortController", "TextEncoder", "TextDecoder"), pure),
+    **dict.fromkeys(("Headers", "Request", "Response", "FormData", "Intl", "Proxy", "WeakSet"), pure),
+    "structuredClone": _same,
+    "eval": _evaluated,
+    "Map": _map,
+    "WeakMap": _map,
+    "Set": _set,
+    "URL": _url,
+    "URLSearchParams": _parameters,
+}
+
+_OBJECTS: dict[str, Callable[[], Js]] = {
+    "undefined": lambda: UNDEFINED,
+    "NaN": lambda: NUMBER,
+    "Infinity": lambda: NUMBER,
+    "console": _console,
+    "Date": _date_object,
+    "JSON": lambda: module_of({"stringify": _stringify, "parse": _parse}),
+    "Object": lambda: function(
+        _same,
+        keys=_keys,
+        values=_values,
+        entries=_entries,
+        fromEntries=_from_entries,
+        assign=_assign,
+        **dict.fromkeys(("freeze", "seal", "create", "defineProperty", "getPrototypeOf"), _same),
+    ),
+    "Array": lambda: function(_array, **{"from": _array_from, "isArray": _is_array, "of": _array}),
+    "Promise": lambda: function(
+        _promise, all=_all, allSettled=_all_settled, race=_race, any=_race, resolve=_same, reject=lambda _call: ANY
+    ),
+    "Buffer": lambda: function(
+        _buffer_from, **{"from": _buffer_from, "concat": _buffer_concat, "byteLength": lambda _call: NUMBER}
+    ),
+    "String": lambda: function(_string, raw=pure),
+    "Number": lambda: function(_number, isInteger=lambda _call: BOOLEAN, parseInt=_number, isNaN=lambda _call: BOOLEAN),
+    "Boolean": lambda: function(_boolean),
+    "Math": lambda: of_thing(Thing("numbers")),
+    "globalThis": lambda: of_thing(Thing()),
+}
+
+
+def builtin(machine: Machine, name: str) -> Js | None:
+    """The global *name* that is built in, None when there is none."""
+    if name == "process":
+        return process_object(machine)
+    native = _FUNCTIONS.get(name)
+    if native is not None:
+        return function(native)
+    made = _OBJECTS.get(name)
+    return made() if made is not None else None

@@ -94,7 +94,8 @@ class Expressions(Objects):
             return cell.value if cell.value is not None else UNDEFINED
         if name == "arguments":
             return self.array([one.value for one in self.frames[-1].arguments if not one.many])
-        return of_thing(Thing("unknown", data=name))
+        found = self.builtin(name)
+        return found if found is not None else of_thing(Thing("unknown", data=name))
 
     def _string(self, node: Node) -> Js:
         total = EMPTY

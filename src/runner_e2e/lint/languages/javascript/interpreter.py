@@ -6,7 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.languages.javascript.builtins import function, install
+from runner_e2e.lint.languages.javascript.builtins import builtin, function
 from runner_e2e.lint.languages.javascript.calls import Call
 from runner_e2e.lint.languages.javascript.data import parsed, stringified
 from runner_e2e.lint.languages.javascript.machine import Frame, Scope
@@ -46,7 +46,13 @@ class Interpreter(Statements):
     def __init__(self, process: Process) -> None:
         super().__init__(process)
         self._exports: list[Thing] = []
-        install(self)
+
+    def builtin(self, name: str) -> Js | None:
+        """See :meth:`Machine.builtin`: made when it is first named."""
+        found = builtin(self, name)
+        if found is not None:
+            self.globals.cells[name] = Cell(found)
+        return found
 
     # --- programs
 

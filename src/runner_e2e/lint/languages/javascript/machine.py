@@ -255,6 +255,10 @@ class Machine(ABC):
         """Runs the current source in the current scope (``eval``)."""
 
     @abstractmethod
+    def builtin(self, name: str) -> Js | None:
+        """The global *name* that is built in, None when there is none."""
+
+    @abstractmethod
     def evaluate(self, node: Node) -> Js:
         """The value of an expression."""
 

@@ -88,6 +88,8 @@ class Objects(Machine):
             return self._variable(name)
         if thing.kind in {"unknown", "harmless"}:
             return of_thing(Thing(thing.kind, data=f"{thing.data}.{key or '…'}"))
+        if thing.kind == "numbers":
+            return NUMBER
         if key is None:
             values = [cell.value for cell in thing.cells.values() if cell.value is not None]
             return either([UNDEFINED, *values, *([thing.others.value] if thing.others.value is not None else [])])
@@ -182,6 +184,8 @@ class Objects(Machine):
             return self.possible(call, call.name or str(thing.data))
         if thing.kind == "harmless":
             return self.harmless(call)
+        if thing.kind == "numbers":  # `Math`
+            return NUMBER
         found = self.find_property(thing, key) if key else self._get_of(thing, name)
         if found is not None:
             return self.call_value(found, call)

@@ -30,6 +30,7 @@ __all__ = ["Statements"]
 _MAX_KNOWN_ROUNDS = 32
 _MAX_ROUNDS = 3
 _MAX_CASES = 64
+_MAX_WAYS = 200
 
 
 class Statements(ModuleStatements):
@@ -60,6 +61,9 @@ class Statements(ModuleStatements):
     def run(self, node: Node) -> None:
         """Runs one statement."""
         self.process.tick()
+        if len(self.journals) > _MAX_WAYS:
+            self.process.give_up(node.start, node.end, "nested too deeply to follow")
+            return
         handler = self._runners.get(node.kind)
         if handler is not None:
             handler(self, node)
