@@ -192,6 +192,23 @@ def test_conditions_that_hold_it_back(tmp_path: Path, text: str) -> None:
     assert lint_paid(tmp_path, condition(f"{text}")).of("paid-gate") == []
 
 
+def test_what_prepares_the_gate_may_stand_before_it(tmp_path: Path) -> None:
+    python = f"      - uses: actions/setup-python@{'a' * 40}\n"
+    checkout = f"      - uses: {CHECKOUT}\n        with: {{persist-credentials: false}}\n"
+    text = in_job("cells", (SETUP, python + SETUP), text=in_job("gate", (SETUP, python + SETUP + checkout)))
+    assert lint_paid(tmp_path, text).of("paid-gate") == []
+    for step in ("      - run: make tools\n", "      - uses: ./tools\n", f"      - uses: some/tool@{'a' * 40}\n"):
+        text = in_job("cells", ("[gate, plan]", "gate"), text=in_job("gate", (SETUP, SETUP + step)))
+        assert any(NOT_FIRST in each for each in lint_paid(tmp_path, text).of("paid-gate")), step
+
+
+def test_this_action_in_its_own_repository(tmp_path: Path) -> None:
+    ours = "name: runner-e2e\nruns:\n  using: composite\n  steps: [{run: scripts/enter.py, shell: bash}]\n"
+    text = GOOD.replace(OURS, "./")
+    assert lint_paid(tmp_path, {PATH: text, "action.yml": ours}).of("paid-gate") == []
+    assert lint_paid(tmp_path, {PATH: text, "action.yml": ours.replace("runner-e2e", "another")}).of("paid-gate")
+
+
 def test_needs_may_be_indirect(tmp_path: Path) -> None:
     without = in_job("plan", (GATE, ""))
     text = in_job("cells", ("needs: [gate, plan]", "needs: plan"), text=without)

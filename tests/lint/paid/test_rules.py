@@ -158,7 +158,10 @@ BAD: dict[str, tuple[str, str, str]] = {
             "report",
             (
                 f"      - uses: {CHECKOUT}",
-                f"      - run: notify\n        env: {{K: '{KEY}'}}\n      - run: again\n        env: {{K: '{KEY}'}}\n      - uses: {CHECKOUT}",
+                (
+                    f"      - run: notify\n        env: {{K: '{KEY}'}}\n"
+                    f"      - run: again\n        env: {{K: '{KEY}'}}\n      - uses: {CHECKOUT}"
+                ),
             ),
         ),
         "paid-secret-scope",
@@ -230,7 +233,10 @@ BAD: dict[str, tuple[str, str, str]] = {
             ("target-sha: ${{ steps.gate.outputs.target-sha }}", "target-sha: ${{ steps.pass.outputs.ref }}"),
             (
                 "      - id: gate\n",
-                '      - id: pass\n        env: {REF: \'${{ inputs.ref }}\'}\n        run: echo "ref=$REF" >> "$GITHUB_OUTPUT"\n      - id: gate\n',
+                (
+                    "      - id: pass\n        env: {REF: '${{ inputs.ref }}'}\n"
+                    '        run: echo "ref=$REF" >> "$GITHUB_OUTPUT"\n      - id: gate\n'
+                ),
             ),
         ),
         "paid-checkout",
@@ -241,7 +247,10 @@ BAD: dict[str, tuple[str, str, str]] = {
             ("target-sha: ${{ steps.gate.outputs.target-sha }}", "target-sha: ${{ steps.pass.outputs.ref }}"),
             (
                 "      - id: gate\n",
-                f"      - id: pass\n        uses: some/echo@{SHA}\n        with: {{text: '${{{{ inputs.ref }}}}'}}\n      - id: gate\n",
+                (
+                    f"      - id: pass\n        uses: some/echo@{SHA}\n"
+                    "        with: {text: '${{ inputs.ref }}'}\n      - id: gate\n"
+                ),
             ),
         ),
         "paid-checkout",
@@ -301,7 +310,10 @@ BAD: dict[str, tuple[str, str, str]] = {
         cells(
             (
                 INSTALL,
-                "      - run: git fetch origin \"$REF\" && git checkout FETCH_HEAD\n        env: {REF: '${{ inputs.ref }}'}\n",
+                (
+                    '      - run: git fetch origin "$REF" && git checkout FETCH_HEAD\n'
+                    "        env: {REF: '${{ inputs.ref }}'}\n"
+                ),
             )
         ),
         "paid-checkout",
@@ -559,7 +571,10 @@ BAD: dict[str, tuple[str, str, str]] = {
             "report",
             (
                 "{persist-credentials: false}",
-                "{persist-credentials: false, ref: '${{ needs.gate.outputs.target-sha }}'}\n      - run: python3 scripts/report.py",
+                (
+                    "{persist-credentials: false, ref: '${{ needs.gate.outputs.target-sha }}'}\n"
+                    "      - run: python3 scripts/report.py"
+                ),
             ),
         ),
         "paid-report-trust",
@@ -645,7 +660,11 @@ FINE: dict[str, tuple[str, str]] = {
             ("target-sha: ${{ steps.gate.outputs.target-sha }}", "target-sha: ${{ steps.tip.outputs.sha }}"),
             (
                 "      - id: gate\n",
-                '      - id: tip\n        run: echo "sha=$(git ls-remote origin main | cut -f1)" >> "$GITHUB_OUTPUT"\n      - id: gate\n',
+                (
+                    "      - id: tip\n"
+                    '        run: echo "sha=$(git ls-remote origin main | cut -f1)" >> "$GITHUB_OUTPUT"\n'
+                    "      - id: gate\n"
+                ),
             ),
         ),
         "paid-checkout",
@@ -730,7 +749,10 @@ FINE: dict[str, tuple[str, str]] = {
             "report",
             (
                 f"      - uses: {CHECKOUT}",
-                f"      - uses: actions/download-artifact@{SHA}\n      - run: python3 -c 'print(1)'\n      - uses: {CHECKOUT}",
+                (
+                    f"      - uses: actions/download-artifact@{SHA}\n"
+                    f"      - run: python3 -c 'print(1)'\n      - uses: {CHECKOUT}"
+                ),
             ),
         ),
         "paid-report-trust",

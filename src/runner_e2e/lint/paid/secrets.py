@@ -129,10 +129,10 @@ def _held(reference: Reference, scope: Scope) -> Iterator[_Held]:
         first = names[0] if names else None
         if first is None:
             yield _Held("*", "index" if names else "all", reference.guarded)
+        elif first.upper() in frame.secrets:
+            given = (frame.secrets[first.upper()],)
         elif first.upper() != "GITHUB_TOKEN":
-            # The caller's secret under the name that it has here; the environment may have one of that name too.
             yield _Held(first.upper(), "name", reference.guarded)
-            given = tuple(frame.secrets[name] for name in (first.upper(),) if name in frame.secrets)
     elif isinstance(frame.block, Action) and reference.context == "inputs" and frame.inputs is not None:
         first = names[0] if names else None
         given = frame.inputs.values() if first is None else filter(None, (frame.inputs.get(first.lower()),))

@@ -38,7 +38,8 @@ actors are not on the list, or whose trigger is another. It has to stand twice:
 
 - in a job that the paid job needs, so that the secrets reach no runner before it has passed: GitHub sends a job all
   secrets that it names when it starts;
-- as the first step of the paid job, since a rerun may leave out the jobs before. Only `setup` may stand before it.
+- as the first step of the paid job, since a rerun may leave out the jobs before. Only `setup` may stand before it, and
+  `actions/setup-python` where the runner has no Python that fits; in the gate job a checkout, too.
 
 What the gate is told must not come from whoever starts the run: `allowlist:` and `default-branch:` from an input let
 everybody in.
@@ -52,6 +53,9 @@ _FIX_JOB = (
     "add a job with `setup` and `gate` (`uses: …/runner-e2e-action`, `with: { command: gate }`), and `needs:` it here"
 )
 _FIX_STEP = "make `gate` the first step after `setup`: `uses: …/runner-e2e-action` with `command: gate`"
+
+_PREPARES = frozenset({"actions/setup-python"})
+"""Actions that `setup` may need before it."""
 
 
 def inspect(run: Run, document: Document) -> Iterable[Finding]:
@@ -75,6 +79,7 @@ def _needed(report: Report, paid: PaidWorkflow, job: PaidJob) -> None:
         step = gate_step(gate)
         if step is not None:
             _told(report, paid, step)
+            _before(report, gate, step, _PREPARES | {"actions/checkout"})
         if not runs_after_failure(waiting, gate):
             return
         passed_by.append((waiting, gate))
@@ -134,6 +139,26 @@ def _weaknesses(report: Report, job: PaidJob, gate: PaidStep) -> bool:
     return found
 
 
+def _before(report: Report, job: PaidJob, gate: PaidStep, allowed: frozenset[str]) -> None:
+    """The first step before the gate that is more than its preparation."""
+    before = job.leaves[: job.leaves.index(gate)]
+    first = next((leaf for leaf in before if not _prepares(leaf, allowed)), None)
+    if first is not None:
+        report.add(
+            first.frame,
+            first.anchor,
+            f"{first.shown} stands before the gate",
+            why="what it does happens even when this run may not pay, and it can change what the gate runs",
+            fix="move it behind the gate; only `setup` may stand before",
+            way=[gate.frame.place(gate.anchor, "the gate")],
+        )
+
+
+def _prepares(leaf: PaidStep, allowed: frozenset[str]) -> bool:
+    uses = leaf.step.uses
+    return leaf.command == "setup" or (uses is not None and uses.value.partition("@")[0].lower() in allowed)
+
+
 def _told(report: Report, paid: PaidWorkflow, gate: PaidStep) -> None:
     """The gate hears who may pay, and which branch is the default one, from nobody that it judges."""
     for name, meaning in (("allowlist", "who may pay"), ("default-branch", "which branch may pay")):
@@ -154,8 +179,8 @@ def _told(report: Report, paid: PaidWorkflow, gate: PaidStep) -> None:
 def _repeated(report: Report, paid: PaidWorkflow, job: PaidJob) -> None:
     """The first step of the job is the gate, and no step that pays runs after it has failed."""
     gate = gate_step(job)
-    first = next((leaf for leaf in job.leaves if leaf.command != "setup"), None)
     if gate is None:
+        first = next((leaf for leaf in job.leaves if not _prepares(leaf, _PREPARES)), None)
         where = first.frame if first is not None else job.frame
         report.add(
             where,
@@ -165,15 +190,7 @@ def _repeated(report: Report, paid: PaidWorkflow, job: PaidJob) -> None:
             fix=_FIX_STEP,
         )
         return
-    if first is not gate and first is not None:
-        report.add(
-            first.frame,
-            first.anchor,
-            f"{first.shown} stands before the gate",
-            why="what it does happens even when this run may not pay",
-            fix="move it behind the gate; only `setup` may stand before",
-            way=[gate.frame.place(gate.anchor, "the gate")],
-        )
+    _before(report, job, gate, _PREPARES)
     _weaknesses(report, job, gate)
     _told(report, paid, gate)
     behind = job.leaves[job.leaves.index(gate) + 1 :]
