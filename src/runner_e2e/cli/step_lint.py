@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e import gha
+from runner_e2e.cli.lint_fix import with_fixes
 from runner_e2e.cli.lint_known import Known
+from runner_e2e.cli.lint_remote import Target
 from runner_e2e.cli.lint_run import FAIL_ON, exit_code, no_collection, processors
 from runner_e2e.errors import ConfigurationError, UsageError
 from runner_e2e.lint.actionlint import Actionlint
@@ -50,17 +52,17 @@ def lint_workflows() -> int:
 def _report(current: Path, *, shellcheck: bool) -> Report:
     baseline = gha.read_input("baseline")
     known = Known(baseline=Path(baseline) if baseline else None, written=None, since=None)
-    paths = [Path(name) for name in gha.read_list_input("paths")]
+    target = Target(paths=tuple(Path(name) for name in gha.read_list_input("paths")), current=current)
     selection = Selection(profile=_profile())
     with no_collection():
         report = lint(
-            paths,
+            target.paths,
             current=current,
             processes=processors(),
             selection=selection,
             foreign=Actionlint.chosen(None, current=current, shellcheck=shellcheck),
         )
-    return known.without_known(report, current=current, paths=paths, selection=selection)
+    return with_fixes(known.without_known(report, target, selection))
 
 
 def _tell(report: Report, view: View) -> None:
