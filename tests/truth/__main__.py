@@ -1,4 +1,4 @@
-"""``python -m tests.truth run|check|fuzz``: truth by execution."""
+"""``python -m tests.truth run|check|fix|fuzz``: truth by execution."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.truth.case import Case, CaseError, find_cases
-from tests.truth.execution import Instruments, execute, instruments
+from tests.truth.case import Case, CaseError, IncompleteAuditError, find_cases
+from tests.truth.execution import ATTEMPTS, Instruments, execute, instruments
 from tests.truth.fuzz import fuzz, keep
+from tests.truth.repair import repaired
 from tests.truth.verdict import Truth, read_truth, write_truth
 
 if TYPE_CHECKING:
@@ -53,6 +54,20 @@ def check_one(case: Case, tools: Instruments) -> str | None:
         return f"{case.path}: changed since it was executed; run `python -m tests.truth run {case.path}`"
     truth = settle(case, tools)
     return None if truth == stored else f"{case.path}: stored and executed truth differ\n  {stored}\n  {truth}"
+
+
+def fix_one(case: Case, tools: Instruments) -> str | None:
+    """Executes a case before and after its fixes; a message when they broke something."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            result = repaired(case, tools, unsafe=True)
+        except IncompleteAuditError:
+            if attempt == ATTEMPTS:
+                raise
+        else:
+            found = result.complaints() if result is not None else []
+            return "\n".join(f"{case.path}: {complaint}" for complaint in found) or None
+    raise AssertionError("unreachable")
 
 
 def for_all(cases: Sequence[Case], work: Callable[[Case, Instruments], str | None], jobs: int) -> int:
@@ -102,6 +117,7 @@ def command_line() -> argparse.ArgumentParser:
     for name, text in (
         ("run", "execute cases and store what they show"),
         ("check", "execute and compare with the store"),
+        ("fix", "execute cases as they are and as their fixes make them, and compare"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("paths", nargs="*", type=Path, default=[CASES], help=f"folders or cases (default {CASES})")
@@ -127,7 +143,7 @@ def main(arguments: Sequence[str]) -> int:
     except CaseError as error:
         print(error, file=sys.stderr)
         return 2
-    return for_all(cases, run_one if options.command == "run" else check_one, options.jobs)
+    return for_all(cases, {"run": run_one, "check": check_one, "fix": fix_one}[options.command], options.jobs)
 
 
 if __name__ == "__main__":
