@@ -22,7 +22,7 @@ def dispatch() -> None:
     """Pay for cells on GitHub Actions, each once."""
 
 
-@dispatch.command()
+@dispatch.command(short_help="Make a campaign key.")
 def keygen() -> None:
     """Make a campaign key: 32 random bytes in hexadecimal digits, for the secret RUNNER_E2E_CAMPAIGN_KEY.
 
@@ -57,7 +57,7 @@ def authorise_rerun(*, run: int, api: GitHubApi) -> None:
     click.echo(f"attempt {claim.attempt} of run {run} may pay once; start it with `gh run rerun {run}`")
 
 
-@dispatch.command()
+@dispatch.command(short_help="Remove claims that no run can use any more.")
 @click.option(
     "--older-than",
     "days",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.acceptance.action.act_job import HERE, REPOSITORY, ActJob, make_repository, run_job
+from tests.acceptance.action.github import TOKEN, github_with, runner_words, start_run
 from tests.github_double.server import Server
 
 from runner_e2e.cells.handles import handle, random_key
@@ -21,13 +21,14 @@ from runner_e2e.cells.sealed import new_nonce, seal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.github_double.server import Server
     from tests.github_double.state import Run
+
 
 # A run has up to seven jobs, and each installs the locked packages for real.
 pytestmark = pytest.mark.timeout(900)
 
 TEMPLATE = REPOSITORY / "workflows-templates" / "paid-campaign.yml"
-TOKEN = "ghs-the-token-of-the-run"
 CATALOG = """
 harness:
   command: [python3, evals/loud_harness.py]
@@ -67,24 +68,16 @@ class Campaign:
     def ids(self) -> list[str]:
         return [f"acceptance.scripted.local.{canary}" for canary in self.canaries]
 
-    def start(self, event: str = "workflow_dispatch", **inputs: str) -> Run:
-        """Creates the run on the double, as a dispatch or the schedule would."""
-        state = self.double.state
-        return state.start(state.workflows[0], event, "refs/heads/main", state.users["alice"], inputs)
-
     def act(self, run: Run, *, allowlist: str = "[11]") -> ActJob:
         """Runs it under act."""
         directory = self.directory / str(run.id)
         directory.mkdir()
         directory.chmod(0o755)
-        extra = ["--actor", run.actor.login, "--var", f"RUNNER_E2E_ALLOWLIST={allowlist}"]
-        for name, value in {"API_URL": self.double.url, "RUN_ID": str(run.id), "REPOSITORY": "octo/evals"}.items():
-            extra += ["--env", f"GITHUB_{name}={value}"]
         return run_job(
             self.repository, "paid-campaign.yml", inputs=run.inputs, watch=list(self.canaries), directory=directory,
             secrets={"RUNNER_E2E_CAMPAIGN_KEY": self.key.hex(), "ANTHROPIC_API_KEY": self.provider_key,
                      "OPENAI_API_KEY": "sk-of-another-provider", "GITHUB_TOKEN": TOKEN},
-            event_name=run.event, extra=extra,
+            event_name=run.event, extra=runner_words(self.double, run, allowlist=allowlist),
         )  # fmt: skip
 
 
@@ -93,7 +86,7 @@ def campaign() -> Iterator[Campaign]:
     canaries = (f"canary-{secrets.token_hex(8)}", f"canary-{secrets.token_hex(8)}")
     selftest = REPOSITORY / ".github" / "selftest"
     # A directory that other users may pass, as the work directory of a runner is.
-    with tempfile.TemporaryDirectory(prefix="paid-campaign-") as name, Server(validating=False) as double:
+    with tempfile.TemporaryDirectory(prefix="paid-campaign-") as name:
         directory = Path(name)
         directory.chmod(0o755)
         repository = make_repository(
@@ -106,23 +99,21 @@ def campaign() -> Iterator[Campaign]:
                 "evals/loud_harness.py": (HERE / "target" / "loud_harness.py").read_text(),
             },
         )
-        state = double.state
-        state.clock.sleep(datetime.now(UTC).timestamp() - state.clock.now())
-        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=repository, capture_output=True, text=True, check=True)
-        state.objects[head.stdout.strip()] = {"kind": "commit", "tree": "", "parents": [], "message": ""}
-        state.refs["refs/heads/main"] = head.stdout.strip()
-        state.tokens[TOKEN] = state.users["alice"]
-        state.add_workflow(".github/workflows/paid-campaign.yml", triggers=("schedule", "workflow_dispatch"))
-        yield Campaign(
-            double=double, repository=repository, directory=directory, canaries=canaries, key=random_key(),
-            provider_key=f"sk-{secrets.token_hex(12)}",
-        )  # fmt: skip
+        with github_with(repository, "paid-campaign.yml") as double:
+            yield Campaign(
+                double=double,
+                repository=repository,
+                directory=directory,
+                canaries=canaries,
+                key=random_key(),
+                provider_key=f"sk-{secrets.token_hex(12)}",
+            )
 
 
 def test_a_sealed_campaign_is_paid_once_and_names_no_cell(campaign: Campaign) -> None:
     nonce = new_nonce(datetime.now(UTC))
     sealed = seal(campaign.ids, key=campaign.key, nonce=nonce, repository="octo/evals")
-    run = campaign.start(nonce=nonce, selection=sealed, target="main")
+    run = start_run(campaign.double, nonce=nonce, selection=sealed, target="main")
     job = campaign.act(run)
     assert job.status == 0, job.output
 
@@ -144,14 +135,14 @@ def test_a_sealed_campaign_is_paid_once_and_names_no_cell(campaign: Campaign) ->
     assert job.seen == ()
 
     # A twin with the same inputs passes the gate and gets no claim: no cell of it runs.
-    twin = campaign.act(campaign.start(nonce=nonce, selection=sealed, target="main"))
+    twin = campaign.act(start_run(campaign.double, nonce=nonce, selection=sealed, target="main"))
     assert twin.status != 0
     assert f"run {run.id}, attempt 1, has claimed {nonce}" in twin.output
     assert not list(twin.artifacts.iterdir())
 
 
 def test_the_schedule_plans_its_groups_and_claims_by_its_run(campaign: Campaign) -> None:
-    run = campaign.start("schedule")
+    run = start_run(campaign.double, "schedule")
     # Something else has its claim, so that the run ends before its cells, which the other test runs.
     campaign.double.state.refs[f"refs/runner-e2e/claims/schedule-{run.id}"] = run.sha
     job = campaign.act(run)
@@ -167,7 +158,7 @@ def test_the_schedule_plans_its_groups_and_claims_by_its_run(campaign: Campaign)
 def test_what_the_gate_refuses_runs_no_cell(campaign: Campaign, allowlist: str, said: str) -> None:
     if allowlist == "[11]":
         campaign.double.faults.order("html", "GET", "attempts")
-    job = campaign.act(campaign.start("schedule"), allowlist=allowlist)
+    job = campaign.act(start_run(campaign.double, "schedule"), allowlist=allowlist)
     assert job.status != 0
     assert said in job.output
     assert not list(job.artifacts.iterdir())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.acceptance.action.act_job import HERE, REPOSITORY, ActJob, make_repository, run_job
+from tests.acceptance.action.github import TOKEN, github_with, runner_words, start_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,14 +66,16 @@ def dispatch(workflow: str, directory: Path, *, profile: str = "scripted") -> tu
             "evals/loud_harness.py": (HERE / "target" / "loud_harness.py").read_text(),
         },
     )
-    job = run_job(
-        repository,
-        "paid-cell.yml",
-        inputs={"selected-id": selected, "credential": "ANTHROPIC_API_KEY"},
-        secrets={"ANTHROPIC_API_KEY": key, "OPENAI_API_KEY": "sk-of-another-provider"},
-        watch=[canary],
-        directory=directory,
-    )
+    with github_with(repository, "paid-cell.yml") as double:
+        job = run_job(
+            repository,
+            "paid-cell.yml",
+            inputs={"selected-id": selected, "credential": "ANTHROPIC_API_KEY"},
+            secrets={"ANTHROPIC_API_KEY": key, "OPENAI_API_KEY": "sk-of-another-provider", "GITHUB_TOKEN": TOKEN},
+            watch=[canary],
+            directory=directory,
+            extra=runner_words(double, start_run(double)),
+        )
     return job, selected, key
 
 
