@@ -37,14 +37,14 @@ class Snippet:
         return {number for number, line in enumerate(self.text.splitlines(), 1) if "# LEAK" in line}
 
 
-def read_snippets(path: Path) -> list[Snippet]:
-    """Blocks that begin with ``## name`` or ``## name [sh]``."""
+def read_snippets(path: Path, shell: str = "bash") -> list[Snippet]:
+    """Blocks that begin with ``## name`` or ``## name [sh]``; *shell*: what runs them when nothing is said."""
     snippets = []
     for block in re.split(r"^## ", path.read_text(), flags=re.MULTILINE)[1:]:
         head, _, text = block.partition("\n")
         match = re.fullmatch(r"(.*?)(?: \[(sh|bash)\])?", head.strip())
         assert match is not None
-        snippets.append(Snippet(f"{path.stem}: {match[1]}", match[2] or "bash", text))
+        snippets.append(Snippet(f"{path.stem}: {match[1]}", match[2] or shell, text))
     return snippets
 
 
@@ -107,7 +107,7 @@ def executed_verdict(snippet: Snippet) -> bool:
             "GITHUB_STEP_SUMMARY": str(base / "github_summary"),
             "LC_ALL": "C.UTF-8",
         }
-        shell = shutil.which("dash" if snippet.shell == "sh" else "bash")
+        shell = shutil.which("dash" if snippet.shell == "sh" else snippet.shell)
         assert shell is not None
         strace = ["strace", "-f", "-x", "-s", "1000000", "-v", "-e", "trace=execve", "-o", str(log)]
         subprocess.run(

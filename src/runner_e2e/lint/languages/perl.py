@@ -145,6 +145,11 @@ class _Perl(Scanner):
         return total + self.known_text(_unescaped(text[offset:]))
 
     def assignment(self, statement: Sequence[Token]) -> None:
+        if len(statement) > 2 and statement[0].text in ("push", "unshift"):
+            at = next((index for index, one in enumerate(statement) if one.kind == "variable"), None)
+            if at is not None:
+                self.assign(statement[at].text, self.mentioned(statement[at + 1 :]), statement)
+            return
         for index, token in enumerate(statement):
             if token.kind != "sign" or token.text not in ("=", ".=", "||", "//"):
                 continue
@@ -184,13 +189,14 @@ class _Perl(Scanner):
             return
         names = [one.text for one in parts[0] if one.kind in ("variable", "name") and one.text not in ("my", "local")]
         mode = self.value(parts[1])
-        first = next((piece for piece in mode.texts[0] if isinstance(piece, str)), "")
+        known = [piece for piece in mode.texts[0] if isinstance(piece, str)]
+        first = known[0] if known else ""
         sign = _MODE.match(first)
         launch = Launch(start=token.start, end=statement[-1].end)
-        if "|" in first:
+        if first.lstrip().startswith("|") or "-|" in first or (known and known[-1].rstrip().endswith("|")):
             given = [word for part in parts[2:] for word in self.words(part)]
             if not given:
-                program = _without(mode, len(first) - len(first.lstrip(" |")))
+                program = _program(mode)
                 given = [Argument(program, parts[1][0].start, parts[1][-1].end)]
             output = self.start(given, launch)
             for name in names:
@@ -216,6 +222,16 @@ def _inside_expression(before: list[Token]) -> bool:
         return True
     # The brace that closes such a one.
     return len(before) > 1 and before[-2].text == "{" and before[-2].kind == "sign"
+
+
+def _program(mode: Value) -> Value:
+    """The command of a pipe, without the sign that says so."""
+    pieces = list(mode.texts[0])
+    if pieces and isinstance(pieces[0], str):
+        pieces[0] = pieces[0].lstrip(" |")
+    if pieces and isinstance(pieces[-1], str):
+        pieces[-1] = pieces[-1].rstrip(" |")
+    return Value((tuple(piece for piece in pieces if piece != ""),))
 
 
 def _without(value: Value, count: int) -> Value:

@@ -65,7 +65,10 @@ class Scanner(ABC):
             before = dict(self.variables)
             for statement in statements:
                 self.process.tick()
-                self.assignment(statement)
+                if len(statement) > 2 and statement[0].kind == "environment" and statement[1].text == "=":
+                    self._set_environment(statement)
+                else:
+                    self.assignment(statement)
             if before == self.variables:
                 break
         self.reporting = True
@@ -120,6 +123,13 @@ class Scanner(ABC):
         noted = self.process.step(value, statement[0].start, statement[-1].end, f"assigned to {name}")
         before = self.variables.get(name)
         self.variables[name] = noted if before is None else before | noted
+
+    def _set_environment(self, statement: Sequence[Token]) -> None:
+        name = statement[0].text
+        value = self.value(statement[2:])
+        noted = self.process.step(value, statement[0].start, statement[-1].end, f"put into the environment as {name}")
+        self.environment[name] = noted
+        self.process.set_variable(name, noted)
 
     def value(self, tokens: Sequence[Token]) -> Value:
         """What an expression may be: texts and variables put together; for anything else, what it mentions."""

@@ -31,7 +31,7 @@ from runner_e2e.lint.languages.python.objects import (
     join_all,
     text,
 )
-from runner_e2e.lint.values import UNKNOWN, Confidence, Value, join, merged
+from runner_e2e.lint.values import UNKNOWN, Confidence, Hole, Value, join, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -281,8 +281,8 @@ class Evaluator(ABC):
         known = one.value.constant
         if known is not None and len(known) <= 32:
             return Items(tuple(text(character) for character in known))
-        # A single character gives nothing away, but all of them in turn do.
-        return Items((), Text(one.value.opaque().weakened(Confidence.LOW)))
+        # A single character gives nothing away.
+        return Items((), Text(Value(((Hole(one.value.taints, "", 1),),))))
 
     def element(self, items: Items) -> Object:
         """Any element."""

@@ -217,7 +217,7 @@ class Functions(Expressions):
         for index, name in enumerate(fields):
             given = call.get(index, name)
             default = self.memory.variable(cell.scope, name)
-            attributes[name] = given if given is not None else default if default is not None else NOTHING
+            attributes[name] = given if given is not None else self._default(default, call)
         if not fields and call.everything():  # a base that is not known takes the arguments
             attributes[" given"] = self.opaque(call.everything(), Confidence.LOW)
             attributes.update(call.keywords)
@@ -226,6 +226,16 @@ class Functions(Expressions):
         if after is not None:
             self.call(after, Call(node=call.node))
         return made
+
+    def _default(self, default: Object | None, call: Call) -> Object:
+        """The default of a field of a data class."""
+        content = self.content(default) if default is not None else None
+        if default is None or not isinstance(content, Instance) or content.kind != "field":
+            return default if default is not None else NOTHING
+        factory = content.get(" default_factory")
+        if factory is not None:
+            return self.call(factory, Call(node=call.node))
+        return content.get(" default") or NOTHING
 
     def _fields(self, cell: Class, depth: int = 0) -> tuple[str, ...]:
         found: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _SPECIFICATION = re.compile(
-    r"[^{}]?[<>=^]?[-+ ]?z?#?0?(?P<width>\d*)[,_]?(?:\.(?P<precision>\d+))?(?P<kind>[a-zA-Z%]?)"
+    r"(?:[^{}]?[<>=^])?[-+ ]?z?#?0?(?P<width>\d*)[,_]?(?:\.(?P<precision>\d+))?(?P<kind>[a-zA-Z%]?)"
 )
 _PERCENT = re.compile(
     r"%(?:\((?P<name>[^)]*)\))?[-#0 +]*(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+))?[hlL]?(?P<kind>.)", re.DOTALL

@@ -234,17 +234,16 @@ def _filter(interpreter: Evaluator, call: Call) -> Object:
     items = interpreter.items(call.get(1) or NOTHING)
     function = call.get(0)
     kept: list[Object] = []
+    unsure: list[Object] = []  # whether it is kept, and all that follow
     for item in items.items:
         truth = (
             interpreter.truth(item)
             if function in (None, NONE)
             else interpreter.truth(_applied(interpreter, function or NONE, (item,), call))
         )
-        if truth is None:
-            return interpreter.new(Items((), interpreter.element(items)))
-        if truth:
-            kept.append(item)
-    return interpreter.new(Items(tuple(kept), items.rest))
+        (unsure if truth is None or unsure else kept).extend([item] if truth is not False else [])
+    rests = [*unsure, *([items.rest] if items.rest is not None else [])]
+    return interpreter.new(Items(tuple(kept), join_all(rests) if rests else None))
 
 
 def _next(interpreter: Evaluator, call: Call) -> Object:
@@ -266,6 +265,18 @@ def _chain_from(interpreter: Evaluator, call: Call) -> Object:
     for one in (*outer.items, *([outer.rest] if outer.rest is not None else [])):
         total = interpreter.concatenated(total, interpreter.items(one))
     return interpreter.new(total)
+
+
+def _sum(interpreter: Evaluator, call: Call) -> Object:
+    """``sum`` of numbers, or of lists when it begins with one."""
+    start = call.get(1, "start")
+    content = interpreter.content(start) if start is not None else None
+    if not isinstance(content, Items):
+        return interpreter.opaque(call.everything(), Confidence.LOW)
+    items = interpreter.items(call.get(0) or NOTHING)
+    for one in (*items.items, *([items.rest] if items.rest is not None else [])):
+        content = interpreter.concatenated(content, interpreter.items(one))
+    return interpreter.new(content)
 
 
 def _any_item(interpreter: Evaluator, call: Call) -> Object:
@@ -455,6 +466,14 @@ def _vars(interpreter: Evaluator, call: Call) -> Object:
     return interpreter.opaque(call.everything())
 
 
+def _field(interpreter: Evaluator, call: Call) -> Object:
+    """``dataclasses.field``: what makes the default of a field."""
+    attributes = [
+        (f" {name}", value) for name, value in call.keywords.items() if name in ("default", "default_factory")
+    ]
+    return interpreter.new(Instance("field", tuple(attributes)))
+
+
 def _namespace(interpreter: Evaluator, call: Call) -> Object:
     return interpreter.new(Instance("namespace", tuple(call.keywords.items())))
 
@@ -503,6 +522,7 @@ FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
     "builtins.map": _map,
     "builtins.filter": _filter,
     "builtins.next": _next,
+    "builtins.sum": _sum,
     "builtins.max": _any_item,
     "builtins.min": _any_item,
     "random.choice": _any_item,
@@ -518,6 +538,7 @@ FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
     "builtins.setattr": _setattr,
     "builtins.vars": _vars,
     "dataclasses.asdict": _vars,
+    "dataclasses.field": _field,
     "types.SimpleNamespace": _namespace,
     "builtins.super": _super,
     "builtins.exec": _run_code,

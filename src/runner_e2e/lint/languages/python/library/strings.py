@@ -11,13 +11,15 @@ from runner_e2e.lint.languages.python.objects import (
     UNKNOWN_TEXT,
     Constant,
     Dictionary,
+    Instance,
     Items,
+    Named,
     Object,
     Opaque,
     Text,
     text,
 )
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Value, join
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -180,6 +182,8 @@ def _format_map(interpreter: Evaluator, receiver: Object, call: Call) -> Object:
     content = interpreter.content(given)
 
     def named(name: str) -> Value | None:
+        if given == Named("os.environ"):
+            return interpreter.process.environment().get(name)
         found = content.get(name) if isinstance(content, Dictionary) else None
         return interpreter.value(found if found is not None else Opaque(interpreter.taints(given)))
 
@@ -250,10 +254,6 @@ _STRING_METHODS: Mapping[str, Callable[[Evaluator, Object, Call], Object]] = {
         ("count", "find", "rfind", "index", "rindex", "isdigit", "isalpha", "isalnum", "isspace", "isupper"), _fact
     ),
     **dict.fromkeys(("islower", "isnumeric", "isdecimal", "isidentifier", "isascii", "isprintable", "__len__"), _fact),
-}
-
-METHODS: Mapping[str, Callable[[Evaluator, Object, Call], Object]] = {
-    **{f"{kind}.{name}": model for kind in ("str", "bytes", "?") for name, model in _STRING_METHODS.items()},
 }
 
 
@@ -345,11 +345,16 @@ def _carried(interpreter: Evaluator, call: Call) -> Object:
 
 
 def _template(interpreter: Evaluator, call: Call) -> Object:
-    return interpreter.opaque(call.everything())
+    return interpreter.new(Instance("template", ((" form", call.get(0) or UNKNOWN_TEXT),)))
 
 
 def _substituted(interpreter: Evaluator, receiver: Object, call: Call) -> Object:
-    return Text(join([interpreter.value(interpreter.opaque((receiver, *call.everything())))]))
+    """``string.Template(form).substitute(…)``."""
+    content = interpreter.content(receiver)
+    form = content.get(" form") if isinstance(content, Instance) else None
+    value = interpreter.value(form if form is not None else NOTHING)
+    given = interpreter.opaque(call.everything())
+    return Text(value + interpreter.value(given) if interpreter.taints(given) else value | UNKNOWN)
 
 
 def _unbound(model: Callable[[Evaluator, Object, Call], Object]) -> Callable[[Evaluator, Call], Object]:
@@ -386,4 +391,9 @@ FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
     "urllib.parse.unquote": _carried,
     "string.Template": _template,
     **{f"builtins.str.{name}": _unbound(model) for name, model in _STRING_METHODS.items()},
+}
+METHODS: Mapping[str, Callable[[Evaluator, Object, Call], Object]] = {
+    **{f"{kind}.{name}": model for kind in ("str", "bytes", "?") for name, model in _STRING_METHODS.items()},
+    "template.substitute": _substituted,
+    "template.safe_substitute": _substituted,
 }
