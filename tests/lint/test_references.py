@@ -213,3 +213,14 @@ def test_a_copy_of_workflows_alone_does_not_say_what_is_missing(tmp_path: Path) 
     write(tmp_path, **{".github/actions/b/action.yml": COMPOSITE})
     found = lint([path], current=tmp_path).findings
     assert [(each.rule, each.span.line) for each in found] == [("invalid-reference", 7)]
+
+
+@pytest.mark.parametrize(
+    "uses", ["./act", '"./act"', "'./act'", ">-\n      ./act", "&here ./act", "!!str ./act", "\n      ./act"]
+)
+def test_however_the_use_is_written(tmp_path: Path, uses: str) -> None:
+    write(
+        tmp_path,
+        **{".github/workflows/w.yml": workflow(f"uses: {uses}", "{'uses': *here}" if "&" in uses else "run: x")},
+    )
+    assert len(faults(tmp_path)) == 1  # an alias stands where it is defined

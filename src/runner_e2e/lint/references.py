@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Fault", "faults_of"]
 
 _KINDS = ("composite", "docker", "node12", "node16", "node20", "node24")
+# A local use, or one whose value stands elsewhere (an alias, a block, the next line).
+_LOCAL = re.compile(r"""\buses["']?\s*:\s*(?:["']?\./|[*&!?|>])""")
 _WORKFLOWS = ".github/workflows"
 _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
@@ -50,6 +52,8 @@ def faults_of(repository: Repository, document: Document) -> Iterator[Fault]:
         yield from _own_kind(repository, action, posixpath.dirname(path))
         yield from _steps(repository, action.steps, path)
         return
+    if _LOCAL.search(document.text) is None:
+        return  # most workflows: not worth a look at every step
     workflow = Workflow(document.root)
     for job in workflow.jobs:
         if job.uses is not None:
