@@ -110,6 +110,13 @@ def test_every_rule_is_explained(call: Callable[..., tuple[int, str, str]], rule
     assert len(out.splitlines()) > 4
 
 
+def test_a_rule_of_actionlint_is_explained_by_its_page(call: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = call("--explain", "actionlint/expression")
+    assert code == 0
+    assert out.startswith("actionlint/expression: ")
+    assert "https://github.com/rhysd/actionlint/" in out
+
+
 def test_an_unknown_rule_is_named_with_those_there_are(call: Callable[..., tuple[int, str, str]]) -> None:
     code, _, err = call("--explain", "nope")
     assert code == 2

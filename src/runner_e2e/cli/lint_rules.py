@@ -9,7 +9,7 @@ import click
 
 from runner_e2e.cli.table import Column, print_table
 from runner_e2e.errors import UsageError
-from runner_e2e.lint.selection import PROFILES, Selection
+from runner_e2e.lint.selection import FOREIGN, PROFILES, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,8 +75,12 @@ def print_rules() -> None:
 
 def explanation(name: str) -> str:
     """What the rule *name* is about."""
+    from runner_e2e.lint.render.descriptions import describe
     from runner_e2e.lint.rules import RULES
 
+    if name.startswith(f"{FOREIGN}/"):
+        about = describe(name)
+        return f"{about.id}: {about.summary}\n\n{about.explanation}\n\nIts checks: {about.page}"
     found = next((rule for rule in RULES if rule.id == name), None)
     if found is None:
         raise UsageError(f"there is no rule `{name}`", fix=f"name one of: {', '.join(rule.id for rule in RULES)}")

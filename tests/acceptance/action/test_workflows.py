@@ -43,6 +43,14 @@ def test_actionlint_finds_nothing(path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
+def test_our_own_lint_finds_nothing() -> None:
+    files = map(str, [*TEMPLATES, *OWN, ACTION])
+    command = [str(PROGRAMS / "runner-e2e"), "lint", "--no-cache", "--no-actionlint", *files]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.stdout == f"no findings in {len(TEMPLATES) + len(OWN) + 1} files\n", done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def zizmor(*words: str | Path) -> str:
     command = [str(PROGRAMS / "zizmor"), "--offline", "--no-progress", *map(str, words)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
