@@ -96,6 +96,8 @@ def _slice(call: Call, thing: Thing) -> Js:
         return call.machine.array([], either([*elements, *_others(thing)]) if elements or others else None)
     first = int(start or 0)
     last = int(end) if end is not None else None
+    if last is not None and first >= 0 and 0 <= last <= len(elements):
+        return call.machine.array(elements[first:last])
     if others is not None and (first < 0 or last is not None):
         return call.machine.array([], either([*elements, others]))
     return call.machine.array(elements[slice(first, last)], others)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.builtins import builtin, function
-from runner_e2e.lint.languages.javascript.calls import Call
+from runner_e2e.lint.languages.javascript.calls import Call, Passed
 from runner_e2e.lint.languages.javascript.data import parsed, stringified
 from runner_e2e.lint.languages.javascript.machine import Frame, Scope
 from runner_e2e.lint.languages.javascript.modules import HARMLESS, MODULES
@@ -181,10 +182,20 @@ class Interpreter(Statements):
         thing = callee.thing
         if thing is not None and isinstance(thing.data, str) and thing.data.startswith("$") and thing.is_function:
             return run_template(thing.data, template, call)
-        value = of_text(text_of(self.evaluate(template)))
         if call.name == "String.raw":
-            return value
-        return self.call_value(callee, call.with_arguments(value))
+            return self.evaluate(template)
+        texts: list[Js] = []
+        values: list[Passed] = []
+        offset = template.start + 1
+        for child in template.children:
+            if child.kind == "template_substitution":
+                texts.append(of_text(self.inserted(self.source.text[offset : child.start])))
+                value = self.evaluate(child.children[0]) if child.children else UNDEFINED
+                values.append(Passed(value, child.start, child.end))
+                offset = child.end
+        texts.append(of_text(self.inserted(self.source.text[offset : template.end - 1])))
+        first = Passed(self.array(texts), template.start, template.end)
+        return self.call_value(callee, replace(call, arguments=(first, *values)))
 
     # --- actions/github-script
 
