@@ -95,6 +95,8 @@ def test_an_entry_is_consistent(entry: dict[str, Any]) -> None:
     reaching |= {*entry.get("agent", ()), *entry.get("upload", ()), *entry.get("script", ())}
     assert not reaching & set(entry.get("safe", ()))
     assert set(entry.get("advice", ())) <= reaching
+    assert ("credentials" in entry) == ("argv" in entry)
+    assert set(entry.get("credentials", ())) <= {name for names in entry.get("argv", {}).values() for name in names}
     known = reaching | set(entry.get("safe", ()))
     for carried in (*entry.get("outputs", {}).values(), *entry.get("environment", {}).values()):
         assert isinstance(carried, str) or entry["other"] == "safe" or set(carried) <= known
@@ -318,3 +320,15 @@ def test_variables_that_an_input_names_are_reported(tmp_path: Path, entry: dict[
         rule = "confidential-argv" if name in entry.get("variables-argv", {}) else "confidential-third-party"
         assert [names[name] in each.message for each in found[number] if each.rule == rule] == [True]
     assert {each.rule for each in found[len(names)]} == {"confidential-log"}
+
+
+@pytest.mark.parametrize("entry", [each for each in ENTRIES if "argv" in each], ids=label)
+def test_secrets_matter_where_an_argument_is_a_credential(tmp_path: Path, entry: dict[str, Any]) -> None:
+    names = sorted({name for names in entry["argv"].values() for name in names} - set(entry.get("script", ())))
+    uses = f"{entry['uses']}@v{version(entry)}"
+    steps = [f'{{uses: "{uses}", with: {{{name}: "${{{{ secrets.T }}}}"}}}}' for name in names]
+    found = reported(tmp_path, steps)
+    told = {
+        name for number, name in enumerate(names) if any(each.rule == "secret-argv" for each in found.get(number, ()))
+    }
+    assert told == set(entry["credentials"]) & set(names)

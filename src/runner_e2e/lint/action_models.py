@@ -72,7 +72,8 @@ class ActionModel:
     *variables* maps inputs that name variables to what their values reach. *environment_argv* is the program on whose
     command line the action puts every variable it inherits, *environment_sent* the receiver of variables that it
     sends. *agent*: it starts an agent, which inherits the environment. *advice*: what to do instead, by input.
-    *other*: what is known of inputs that are not named.
+    *credentials* are the inputs whose secrets matter on a command line, where it is not all: the secret that a user's
+    name is kept in does not. *other*: what is known of inputs that are not named.
     """
 
     uses: str
@@ -86,6 +87,7 @@ class ActionModel:
     environment: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     outputs: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     safe: frozenset[str] = frozenset()
+    credentials: frozenset[str] | None = None
     advice: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, tuple[Reach, ...]] = field(default_factory=dict)
     environment_argv: str = ""
@@ -194,6 +196,7 @@ def read_model(entry: Mapping[str, Any]) -> ActionModel:
         environment=_carried(entry.get("environment", {}), lower=False),
         outputs=_carried(entry.get("outputs", {}), lower=True),
         safe=frozenset(name.lower() for name in entry.get("safe", ())),
+        credentials=(frozenset(name.lower() for name in entry["credentials"]) if "credentials" in entry else None),
         advice={name.lower(): text for name, text in entry.get("advice", {}).items()},
         environment_argv=entry.get("environment-argv", ""),
         environment_sent=entry.get("environment-sent", ""),
@@ -225,7 +228,7 @@ _BY_SUBJECT = {
     "sent": Surface.THIRD_PARTY,
 }
 _VARIABLES = {"variables-argv": Surface.ARGV, "variables-sent": Surface.THIRD_PARTY}
-_LISTS = ("agent", "upload", "safe")
+_LISTS = ("agent", "credentials", "upload", "safe")
 _TEXTS = ("environment-argv", "environment-sent")
 _KEYS = (*_BY_SUBJECT, *_LISTS, *_TEXTS, *_VARIABLES, "advice", "script", "environment", "outputs", "other")
 

@@ -132,7 +132,7 @@ def _unknown(
     for each in given:
         for place in each.places():
             _report(runner, each, place, reach, advice=UNKNOWN_ACTION)
-            taints += (taint for taint in place.taints if taint.label.kind == "confidential")
+            taints += _confidential(place.taints)
     report_environment(runner, uses, visible.environment, action=use.name, advice=UNKNOWN_ACTION)
     if not taints:
         return None
@@ -144,7 +144,7 @@ def report_environment(
 ) -> None:
     """Says which confidential variables the processes of an action inherit."""
     for name, value in environment.items():
-        found = frozenset(taint for taint in value.taints if taint.label.kind == "confidential")
+        found = _confidential(value.taints)
         if found:
             runner.run.report(
                 Sighting(
@@ -227,6 +227,10 @@ class _Call:
     def _reached(self, given: _Given, reach: Reach, model: ActionModel, *, sure: bool) -> None:
         for found in given.places():
             place = found if sure else found._replace(taints=_weaker(found.taints))
+            if reach.surface is Surface.ARGV and model.credentials is not None and given.name not in model.credentials:
+                place = place._replace(taints=_confidential(place.taints))
+                if not place.taints:
+                    continue
             if reach.surface is Surface.THIRD_PARTY:
                 self._give(given, place, reach.subject)
             else:
@@ -335,6 +339,10 @@ class _Call:
         if carried == "number":
             return NUMBER
         return Textual(secret(label) if carried == "secret" else UNKNOWN)
+
+
+def _confidential(taints: frozenset[Taint]) -> frozenset[Taint]:
+    return frozenset(taint for taint in taints if taint.label.kind == "confidential")
 
 
 def _weaker(taints: frozenset[Taint]) -> frozenset[Taint]:
