@@ -18,6 +18,7 @@ from pathlib import Path
 
 STAND_INS = ("tool", "tool2", "docker", "podman", "kubectl", "gh", "aws", "npm", "ssh", "parallel", "flock2")
 PIECE = 8
+NODE_MODULES = Path(__file__).resolve().parents[2] / "node" / "node_modules"
 
 # A process namespace of its own: when its first process is killed, for example after the time-out below, the kernel
 # ends every process in it. Killing strace alone would leave a snippet that loops in the background running for ever.
@@ -107,6 +108,10 @@ def executed_verdict(snippet: Snippet) -> bool:
             "GITHUB_STEP_SUMMARY": str(base / "github_summary"),
             "LC_ALL": "C.UTF-8",
         }
+        if snippet.shell == "node":  # its modules are looked for beside the script; the toolkit wants files that exist
+            (base / "node_modules").symlink_to(NODE_MODULES)
+            for command_file in ("github_env", "github_output", "github_summary"):
+                (base / command_file).touch()
         shell = shutil.which("dash" if snippet.shell == "sh" else snippet.shell)
         assert shell is not None
         strace = ["strace", "-f", "-x", "-s", "1000000", "-v", "-e", "trace=execve", "-o", str(log)]
