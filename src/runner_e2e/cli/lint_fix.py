@@ -15,8 +15,8 @@ from runner_e2e.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from runner_e2e.lint.commits import PinResolver
     from runner_e2e.lint.fix import Outcome
-    from runner_e2e.lint.fixes.pins import PinResolver
     from runner_e2e.lint.report import Report
 
 __all__ = ["FixCommand", "Repairs", "fix_options", "with_fixes"]

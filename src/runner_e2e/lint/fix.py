@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
+from runner_e2e.lint.commits import LocalPins
 from runner_e2e.lint.files import default_paths
-from runner_e2e.lint.fixes.pins import LocalPins
 from runner_e2e.lint.fixes.unchanged import applied, overlap, unchanged_elsewhere
 from runner_e2e.lint.repository import Document, Repository, find_root, read_document
 from runner_e2e.lint.rules import RULES
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from runner_e2e.lint.commits import PinResolver
     from runner_e2e.lint.finding import Edit, Finding, Fix
-    from runner_e2e.lint.fixes.pins import PinResolver
     from runner_e2e.lint.linter import Report
 
     Lint = Callable[[Mapping[Path, str]], Report]

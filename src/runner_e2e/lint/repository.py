@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError, Place
 from runner_e2e.lint.contexts import WORKSPACE
-from runner_e2e.lint.files import find_root, locate
+from runner_e2e.lint.files import exists_at, find_root, locate, names_in
 from runner_e2e.lint.settings import CATALOG, Settings, read_settings
 from runner_e2e.lint.values import Origin, Script
 from runner_e2e.yaml_positions import compose, decode
@@ -18,7 +18,7 @@ from runner_e2e.yaml_positions import compose, decode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runner_e2e.lint.fixes.pins import PinResolver
+    from runner_e2e.lint.commits import PinResolver
     from runner_e2e.lint.settings import Names
     from runner_e2e.lint.shell.results import Files
     from runner_e2e.yaml_positions import Node
@@ -43,7 +43,8 @@ class Repository:
     """Reads files below *root* (resolved); *shown* is how messages name the root: empty for the current folder.
 
     ``reads`` has the paths of all files that were asked for, absent ones too, since it was last replaced: an analysis
-    depends on exactly these. So whatever is remembered here for longer than one analysis notes a read each time.
+    depends on exactly these. One that ends in ``/`` stands for the names in a folder, one that ends in ``/.`` for
+    whether something is there at all. So whatever is remembered here for longer than one analysis notes a read each time.
     """
 
     def __init__(self, root: Path, *, shown: str = "", texts: Mapping[Path, str] | None = None) -> None:
@@ -89,6 +90,22 @@ class Repository:
         self.reads.add(relative)
         path = locate(str(self.root), relative)
         return None if path is None else Path(path)
+
+    def names_in(self, folder: str) -> tuple[str, ...]:
+        """The names in a folder of the repository, in order; none where there is no such folder."""
+        folder = posixpath.normpath(folder)
+        if folder.startswith(("/", "..")):
+            return ()
+        self.reads.add(f"{folder}/")
+        return names_in(str(self.root), folder) or ()
+
+    def has(self, path: str) -> bool:
+        """Whether there is a file or a folder at a path of the repository."""
+        path = posixpath.normpath(path)
+        if path.startswith(("/", "..")):
+            return False
+        self.reads.add(f"{path}/.")
+        return exists_at(str(self.root), path)
 
     def document(self, relative: str) -> Document | None:
         """The YAML document at a path of the repository, None when there is no such file.

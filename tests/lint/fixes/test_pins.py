@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.lint.fixes.steps import read
 
+from runner_e2e.lint.commits import LocalPins
 from runner_e2e.lint.finding import Finding
-from runner_e2e.lint.fixes.pins import LocalPins, repair
+from runner_e2e.lint.fixes.pins import repair
 from runner_e2e.lint.fixes.unchanged import applied, unchanged_elsewhere
 from runner_e2e.lint.repository import Repository
 from runner_e2e.lint.values import Confidence, Span
@@ -16,7 +17,7 @@ from runner_e2e.lint.values import Confidence, Span
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runner_e2e.lint.fixes.pins import PinResolver
+    from runner_e2e.lint.commits import PinResolver
 
 A, B = "a" * 40, "b" * 40
 

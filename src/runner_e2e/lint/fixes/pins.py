@@ -4,65 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Edit, Fix
 from runner_e2e.lint.fixes.yaml_edits import node_at, replace_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from runner_e2e.lint.finding import Finding
     from runner_e2e.lint.repository import Document, Repository
     from runner_e2e.yaml_positions import Scalar
 
-__all__ = ["LocalPins", "PinResolver", "repair"]
+__all__ = ["repair"]
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _USES = re.compile(r"(?P<name>[\w.-]+/[\w.-]+(?:/[^\s@]+)?)@(?P<ref>[^\s@]+)")
-_PINNED = re.compile(
-    r"""^\s*(?:-\s+)?uses:\s*["']?(?P<name>[\w.-]+/[\w.-]+)(?:/[^\s@"']+)?@(?P<commit>[0-9a-f]{40})["']?"""
-    r"""[ \t]+\#[ \t]*(?:tag=)?(?P<ref>[\w.-]+)""",
-    re.MULTILINE | re.VERBOSE,
-)
 _REST = re.compile(r"(?P<rest>[^\r\n]*)")
-
-
-class PinResolver(Protocol):
-    """Who knows which commit a tag or a branch stands for."""
-
-    @property
-    def certain(self) -> bool:
-        """Whether the answer is what the tag stands for now, and not what somebody wrote down."""
-
-    def resolve(self, repository: str, ref: str) -> str | None:
-        """The commit (40 hexadecimal digits) of *ref* in the repository ``owner/name``, None when it is not known."""
-
-
-class LocalPins:
-    """Commits that files of the same repository name with a version comment: ``uses: owner/name@COMMIT # v4``.
-
-    *texts* gives the files, and is called when the first commit is wanted.
-    """
-
-    certain = False
-
-    def __init__(self, texts: Callable[[], Iterable[str]]) -> None:
-        self._texts = texts
-
-    @cached_property
-    def _known(self) -> dict[tuple[str, str], set[str]]:
-        known: dict[tuple[str, str], set[str]] = {}
-        for text in self._texts():
-            for found in _PINNED.finditer(text):
-                known.setdefault((found["name"].lower(), found["ref"]), set()).add(found["commit"])
-        return known
-
-    def resolve(self, repository: str, ref: str) -> str | None:
-        """The only commit that is written down for *ref*: of two, one was moved or written wrong."""
-        commits = self._known.get((repository.lower(), ref), set())
-        return next(iter(commits)) if len(commits) == 1 else None
 
 
 def repair(finding: Finding, document: Document, repository: Repository) -> Fix | None:
