@@ -76,7 +76,8 @@ def run_workflow(run: Run, document: Document) -> None:
         "secrets": secrets_context(document.text),
         "vars": Dictionary.of({}, others=_TEXT),
     }
-    if _has_source(run, document, names):
+    run.confidential = _has_confidential(run, document, names)
+    if run.confidential or run.trace is not None or _SOURCE.search(document.text) is not None:
         _run_alone(run, document, workflow, contexts, names)
     reader = run.reader(document)
     for job in workflow.jobs:
@@ -101,15 +102,14 @@ def _run_alone(
 _SOURCE = re.compile(r"secrets|token|tojson|github\s*\[|github\s*[^.\w\s/-]|\.\*|\buses:\s*[\"']?\./", re.IGNORECASE)
 
 
-def _has_source(run: Run, document: Document, inputs: frozenset[str]) -> bool:
+# And without one of these, or a name that is confidential, none of a confidential value.
+_PAYLOAD = re.compile(r"repository_dispatch|client_payload|\buses:\s*[\"']?\./", re.IGNORECASE)
+
+
+def _has_confidential(run: Run, document: Document, inputs: frozenset[str]) -> bool:
     lower = document.text.lower()
-    return (
-        run.trace is not None
-        or bool(run.names.matrix)
-        or _SOURCE.search(lower) is not None
-        or any(name in lower for name in inputs)
-        or any(name.lower() in lower for name in run.names.environment)
-    )
+    names = (*inputs, *run.names.matrix, *run.names.environment)
+    return _PAYLOAD.search(lower) is not None or any(name.lower() in lower for name in names)
 
 
 def run_action(run: Run, document: Document) -> None:

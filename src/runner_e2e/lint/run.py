@@ -56,6 +56,8 @@ class Run:
         self.sightings: list[Sighting] = []
         self.process_environment = process_environment()
         self.callees: list[str] = []
+        self.confidential = True
+        """Whether a confidential value may be in reach at all: names of the file say so."""
         self.known_calls: dict[object, object] = {}
         """What a callee did, by what it was given: each is analysed once for the same."""
         self._readers: dict[str, Reader] = {}

@@ -107,6 +107,8 @@ def report_variables(run: Run, environment: Mapping[str, Value], masks: Masks) -
 
 def report_arguments(run: Run, reader: Reader, step: Step, contexts: Mapping[str, Data], masks: Masks) -> None:
     """Reports each value of ``with:`` that the header lists and no mask hides."""
+    if not run.confidential:
+        return
     for key, node in entries(step.arguments):
         if not isinstance(node, Scalar) or "${{" not in node.value:
             continue
