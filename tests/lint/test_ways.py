@@ -146,3 +146,24 @@ def test_actions_that_use_the_next_one_twice_are_not_doubled(tmp_path: Path, mon
     (first, *rest) = argv(tmp_path, "w.yml")
     assert (first.span.path, len(rest)) == ("a10/action.yml", 1)
     assert count <= 1 + 3 * depth  # each once for each state of the job, of which there are few
+
+
+def test_each_use_of_an_action_has_its_own_way(tmp_path: Path) -> None:
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    uses = "".join(
+        f"      - id: {name}\n        uses: ./say\n        with:\n          cell: ${{{{ inputs.selected-id }}}}\n"
+        for name in ("one", "two")
+    )
+    shown = "".join(f"      - run: tool '${{{{ steps.{name}.outputs.cell }}}}'\n" for name in ("one", "two"))
+    text = (
+        "on: {workflow_dispatch: {inputs: {selected-id: {required: true}}}}\n"
+        f"jobs:\n  a:\n    steps:\n{uses}{shown}"
+    )
+    (folder / "w.yml").write_text(text)
+    (tmp_path / "say").mkdir()
+    (tmp_path / "say" / "action.yml").write_text(
+        "inputs: {cell: {}}\noutputs: {cell: {value: '${{ inputs.cell }}'}}\nruns: {using: composite, steps: []}\n"
+    )
+    given = [number for number, line in enumerate(text.splitlines(), 1) if "cell: ${{ inputs" in line]
+    assert [found.flow[0].span.line for found in argv(tmp_path, "w.yml")] == given

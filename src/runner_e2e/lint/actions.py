@@ -19,6 +19,7 @@ from runner_e2e.lint.shell.results import Files
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.steps import Scope, StepRunner, environment_data, step_data
 from runner_e2e.lint.values import UNKNOWN, Confidence, Value
+from runner_e2e.lint.ways import begun_anew, ways_of
 from runner_e2e.lint.workflow import Action, Block, entries, list_of
 from runner_e2e.yaml_positions import Scalar
 
@@ -140,14 +141,16 @@ def _once(runner: StepRunner, call: _LocalCall) -> Dictionary:
         tuple((name, outer[name]) for name in ("github", "matrix", "runner", "job", "strategy") if name in outer),
         _frozen(runner.state),
     )
+    now = ways_of((call.inputs,))
     known = run.known_calls.get(key)
     if isinstance(known, tuple):
-        result, after = known
+        result, after, before = known
         _put_back(runner.state, after)
-        assert isinstance(result, Dictionary)
-        return result
+        again = begun_anew(result, before, now)
+        assert isinstance(again, Dictionary)
+        return again
     result = call.composite()
-    run.known_calls[key] = (result, _kept(runner.state))
+    run.known_calls[key] = (result, _kept(runner.state), now)
     return result
 
 
