@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages.documents import Json, Unknown, read_json
 from runner_e2e.lint.languages.python.evaluator import Call, constant
 from runner_e2e.lint.languages.python.objects import (
     NONE,
@@ -30,30 +31,36 @@ if TYPE_CHECKING:
 
 __all__ = ["FUNCTIONS", "METHODS"]
 
-_MAX_DOCUMENT = 20_000
-
 
 # --- JSON and its like
 
 
 def _parsed(interpreter: Evaluator, value: Value) -> Object:
-    """The data that a document holds: exactly, when its text is known."""
-    known = value.constant
-    if known is not None and len(known) <= _MAX_DOCUMENT:
+    """The data that a document holds, as far as its text is known."""
+    found: list[Object] = []
+    for one in value.texts:
+        if len(one) == 1 and isinstance(one[0], Hole):
+            found.append(Opaque(one[0].taints))
+            continue
         try:
-            return _built(interpreter, json.loads(known))
-        except (ValueError, RecursionError):
-            return NOTHING
-    return Opaque(value.taints)
+            found.append(_built(interpreter, read_json(one)))
+        except ValueError:
+            found.append(Opaque(Value((one,)).taints))
+    return join_all(found)
 
 
-def _built(interpreter: Evaluator, data: object) -> Object:
+def _built(interpreter: Evaluator, data: Json) -> Object:
     if isinstance(data, dict):
-        entries: tuple[tuple[object, Object], ...] = tuple((k, _built(interpreter, v)) for k, v in data.items())
-        return interpreter.new(Dictionary(entries))
+        entries: tuple[tuple[object, Object], ...] = tuple(
+            (key, _built(interpreter, item)) for key, item in data.items() if key is not None
+        )
+        others = _built(interpreter, data[None]) if None in data else None
+        return interpreter.new(Dictionary(entries, others))
     if isinstance(data, list):
         return interpreter.new(Items(tuple(_built(interpreter, item) for item in data)))
-    return constant(data)
+    if isinstance(data, Value):
+        return Text(data)
+    return Opaque(data.taints) if isinstance(data, Unknown) else constant(data)
 
 
 def _load(interpreter: Evaluator, call: Call) -> Object:
