@@ -41,6 +41,7 @@ from runner_e2e.lint.job_surfaces import (
     report_workflow,
 )
 from runner_e2e.lint.masks import Masks
+from runner_e2e.lint.remote_workflows import use_unknown_workflow
 from runner_e2e.lint.run import MAX_DEPTH
 from runner_e2e.lint.shell.results import Files
 from runner_e2e.lint.steps import JobState, Scope, StepRunner, environment_data, read_environment
@@ -182,10 +183,14 @@ class _WorkflowRunner:
             return Dictionary.of({"outputs": Dictionary.of({}), "result": OUTCOMES})
         contexts["matrix"] = self._matrix(job, contexts)
         report_job(self.run, self.reader, job, contexts)
-        outputs = self._call(job, job.uses, contexts) if job.uses is not None else self._steps(job, contexts)
+        if job.uses is not None:
+            outputs = self._call(job, job.uses, contexts)
+        else:
+            outputs = Dictionary.of(self._steps(job, contexts))
         if runs is None:
-            outputs = {name: Choice.of((data, NULL)) for name, data in outputs.items()}
-        return Dictionary.of({"outputs": Dictionary.of(outputs), "result": OUTCOMES})
+            given = {name: Choice.of((data, NULL)) for name, data in outputs.entries.values()}
+            outputs = Dictionary.of(given, others=outputs.others)
+        return Dictionary.of({"outputs": outputs, "result": OUTCOMES})
 
     def _matrix(self, job: Job, contexts: Mapping[str, Data]) -> Data:
         """``matrix`` of the jobs; a value that is confidential by the name of its key begins its way at the key."""
@@ -235,8 +240,8 @@ class _WorkflowRunner:
                 value = self.reader.value(node, contexts, "into the command line of `docker create`")
                 report_argument(self.run, self.reader, node, value, subject="docker create")
 
-    def _call(self, job: Job, uses: Scalar, contexts: Mapping[str, Data]) -> dict[str, Data]:
-        """A local reusable workflow, with what this job gives it."""
+    def _call(self, job: Job, uses: Scalar, contexts: Mapping[str, Data]) -> Dictionary:
+        """A reusable workflow, with what this job gives it; its outputs."""
         given = {
             key.value: self.reader.data(item, contexts, f"into the input `{key.value}` of `{uses.value}`")
             for key, item in entries(job.get("with"))
@@ -244,7 +249,7 @@ class _WorkflowRunner:
         report_passed_inputs(self.run, self.reader, job, uses, contexts)
         document = self._callee(uses.value)
         if document is None:
-            return {}
+            return use_unknown_workflow(self.run, self.reader, job, uses, contexts)
         path = posixpath.normpath(uses.value)
         callee = Workflow(document.root)
         inputs = _call_inputs(self.run.reader(document), callee, given)
@@ -253,7 +258,7 @@ class _WorkflowRunner:
         now = ways_of((inputs, secrets))
         known = self.run.known_calls.get(key) if self.run.trace is None else None
         if isinstance(known, _KnownCall):
-            return {name: begun_anew(data, known.ways, now) for name, data in known.outputs.items()}
+            return Dictionary.of({name: begun_anew(data, known.ways, now) for name, data in known.outputs.items()})
         inner = {**self.contexts, "inputs": inputs, "secrets": secrets}
         self.run.callees.append(path)
         try:
@@ -264,7 +269,7 @@ class _WorkflowRunner:
         finally:
             self.run.callees.pop()
         self.run.known_calls[key] = _KnownCall(outputs=outputs, ways=now)
-        return outputs
+        return Dictionary.of(outputs)
 
     def _callee(self, uses: str) -> Document | None:
         path = posixpath.normpath(uses)
