@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["RULE"]
 
 EXPLANATION = """\
-A confidential value is given to somebody else: to an action of another repository that the lint does not know, to a
-service that an action writes to, or to an agent that an action starts.
+A confidential value is given to somebody else: to an action or a reusable workflow of another repository that the lint
+does not know, to a service that an action writes to, or to an agent that an action starts.
 
 Code that is not known may print the value, put it on a command line, or send it away. The processes of an action
 inherit every variable of the step, of the job and of the workflow as well. What an agent has in its prompt or in its
@@ -49,7 +49,7 @@ def check(sighting: Sighting) -> Finding | None:
 
 
 _WHY = {
-    UNKNOWN_ACTION: "what the action does with it is not known to the lint",
+    UNKNOWN_ACTION: "what is done with it there is not known to the lint",
     AGENT: "the agent can read it, and then knows which case it is in",
 }
 
@@ -65,6 +65,8 @@ def _message(value: str, sighting: Sighting, place: str, *, variable: bool) -> s
 def _fix(sighting: Sighting, *, variable: bool) -> str:
     if variable:
         return "set the variable in the `env:` of the one step that needs it, not of the job or of this step"
+    if sighting.advice == UNKNOWN_ACTION and sighting.subject.endswith((".yml", ".yaml")):
+        return "give a handle, or keep the workflow in this repository"
     if sighting.advice == UNKNOWN_ACTION:
         return "give a handle, or describe the action in the catalog under `lint: actions:`"
     return "give a handle that says nothing of the case"
