@@ -48,8 +48,8 @@ ACTION = Format(
     rule="an action is OWNER/REPOSITORY, or OWNER/REPOSITORY/PATH, without a version",
 )
 RULE = Format(
-    pattern=re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"),
-    rule="the id of a rule has words of a-z and 0-9 joined by '-'",
+    pattern=re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?:/[a-z][a-z0-9]*(?:-[a-z0-9]+)*)?"),
+    rule="the id of a rule has words of a-z and 0-9 joined by '-', after the name of another linter and '/' if it is its",
 )
 GLOB = Format(
     pattern=re.compile(r"(?![/~!])(?!(?:[^\n]*/)?\.\.(?:/|$))[^\n\0]+"),
