@@ -23,16 +23,18 @@ matrix in its name, and a `run` step without one is called by the first line of 
 
 Name things by a handle (`runner-e2e` makes one from each id), by the number of the run, or by nothing of the value."""
 
+_MACHINE = "name the kind of machine, not the cell"
+_EXPRESSION = "EXPRESSION"
 _FIXES = {
-    "the default name of the job": "give the job a `name:` of its own, with a handle of the cell: `${{ matrix.handle }}`",
+    "the default name of the job": "give the job a `name:` with a handle of the cell, as in `${{ matrix.handle }}`",
     "the default name of the step": (
-        "give the step a `name:`, put `VALUE: {expression}` under its `env:`, and write `$VALUE` here"
+        f"give the step a `name:`, put `VALUE: {_EXPRESSION}` under its `env:`, and write `$VALUE` here"
     ),
-    "the name of the job": "name the job by a handle of the cell, as in `${{{{ matrix.handle }}}}`",
-    "the concurrency group": "use `${{{{ github.run_id }}}}` or a handle: the group only has to be the same for the same thing",
-    "the name of the environment": "use one environment for all cells: its name is not the place to tell them apart",
-    "a label of the runner": "name the kind of machine, not the cell",
-    "the group of the runner": "name the kind of machine, not the cell",
+    "the name of the job": "name the job by a handle of the cell, as in `${{ matrix.handle }}`",
+    "the concurrency group": "use a handle of the cell, or `${{ github.run_id }}` for a group of its own",
+    "the name of the environment": "use one environment for all cells",
+    "a label of the runner": _MACHINE,
+    "the group of the runner": _MACHINE,
 }
 
 
@@ -48,8 +50,8 @@ def check(sighting: Sighting) -> Finding | None:
         level="error",
         message=f"{named(taints)} is part of {sighting.subject}",
         why="everybody who can see the run can read this name, and no mask hides it",
-        fix=_FIXES.get(sighting.subject, "use a handle of the cell, or the number of the run").format(
-            expression=sighting.detail
+        fix=_FIXES.get(sighting.subject, "use a handle of the cell, or the number of the run").replace(
+            _EXPRESSION, sighting.detail
         ),
     )
 
