@@ -49,7 +49,7 @@ ACTION = Format(
 )
 RULE = Format(
     pattern=re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?:/[a-z][a-z0-9]*(?:-[a-z0-9]+)*)?"),
-    rule="the id of a rule has words of a-z and 0-9 joined by '-', after the name of another linter and '/' if it is its",
+    rule="the id of a rule has words of a-z and 0-9 joined by '-'; that of another linter's, its name and '/' before",
 )
 GLOB = Format(
     pattern=re.compile(r"(?![/~!])(?!(?:[^\n]*/)?\.\.(?:/|$))[^\n\0]+"),

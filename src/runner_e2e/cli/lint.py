@@ -119,5 +119,6 @@ def lint(  # noqa: PLR0917 - click passes them by name
             return exit_code(report, "never")
         report = known.without_known(report, target, selection)
         if not repairs.diff:
-            write_report(report if target.label else with_fixes(report), form, output, target)
+            shows_fixes = form in {"json", "sarif"} and not target.label
+            write_report(with_fixes(report) if shows_fixes else report, form, output, target)
         return exit_code(report, fail_on)

@@ -11,9 +11,9 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
+from runner_e2e.lint.package_data import load_table
 from runner_e2e.lint.sighting import Surface
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def known_actions() -> tuple[ActionModel, ...]:
 @cache
 def _entries() -> dict[str, list[dict[str, Any]]]:
     """Name in lower case -> the entries about it."""
-    loaded = json.loads(files("runner_e2e.lint").joinpath("data", "actions.json").read_text("utf-8"))
+    loaded = load_table("actions")
     found: dict[str, list[dict[str, Any]]] = {}
     for entry in loaded["actions"]:
         for name in (entry["uses"], *entry.get("also", ())):

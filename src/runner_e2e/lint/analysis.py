@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError, Place, Problem
 from runner_e2e.lint.files import find_root, shown_path
-from runner_e2e.lint.ignores import MARK, document_ignores, holds_for, script_ignores
+from runner_e2e.lint.ignores import MARK, document_ignores, script_ignores
 from runner_e2e.lint.jobs import run_action, run_workflow
 from runner_e2e.lint.repository import Document, Repository, read_document
 from runner_e2e.lint.result import FileResult, Ignore, Ignored
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Analyst", "configured"]
 
 _PROFILES: dict[str, Profile] = {rule.id: rule.profile for rule in RULES}
+_REPAIRS = frozenset(rule.id for rule in RULES if rule.repair is not None)
 
 
 class Analyst:
@@ -54,12 +55,16 @@ class Analyst:
         self.label = label
         self.texts = texts
         self._trace = trace
+        self._roots: dict[Path, Path] = {}
         self._repositories: dict[Path, Repository] = {}
         self._ignores: dict[str, tuple[Ignore, ...]] = {}
 
     def repository(self, path: Path) -> Repository:
         """The repository of a file."""
-        root = find_root(path.absolute()).resolve()
+        folder = path.absolute().parent
+        if folder not in self._roots:
+            self._roots[folder] = find_root(path.absolute()).resolve()
+        root = self._roots[folder]
         if root not in self._repositories:
             relative = shown_path(root, self.current)
             shown = self.label + ("" if relative == "." else relative)
@@ -98,6 +103,7 @@ class Analyst:
             base,
             findings=(*kept, *mistakes),
             off=tuple(off),
+            repairs=tuple(sorted({finding.rule for finding in kept} & _REPAIRS)),
             ignored=tuple(ignored),
             ignores=ignores,
             problems=(*base.problems, *judgement.problems),
@@ -117,11 +123,7 @@ class Analyst:
         ignored: list[Ignored] = []
         for finding in findings:
             comment = next(
-                (
-                    one
-                    for one in self._ignores_in(finding.span.path, document, repository)
-                    if holds_for(one, finding.rule, finding.span.line)
-                ),
+                (one for one in self._ignores_in(finding.span.path, document, repository) if one.holds_for(finding)),
                 None,
             )
             if comment is None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e import __version__
 from runner_e2e.errors import UsageError
-from runner_e2e.lint.files import locate
+from runner_e2e.lint.files import exists_at, locate, names_in
 from runner_e2e.lint.result import from_data, to_data
 
 if TYPE_CHECKING:
@@ -161,11 +161,10 @@ class Cache:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest() + _SUFFIX
 
     def _digest(self, root: str, relative: str) -> str:
-        """The digest of a file of the repository at *root*, empty where there is none."""
+        """The state of one read in the repository at *root*."""
         key = (root, relative)
         if key not in self._digests:
-            path = locate(root, relative)
-            self._digests[key] = "" if path is None else _digest_of(path)
+            self._digests[key] = _state(root, relative)
         return self._digests[key]
 
     def _content(self, path: str) -> str:
@@ -189,6 +188,17 @@ class Cache:
             os.utime(path)
         except OSError:
             return  # another lint removed it
+
+
+def _state(root: str, relative: str) -> str:
+    """What an analysis learns from one read: the digest of a file or of the names in a folder, or what is there."""
+    if relative.endswith("/."):
+        return "there" if exists_at(root, relative[:-2]) else ""
+    if relative.endswith("/"):
+        names = names_in(root, relative)
+        return "" if names is None else hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+    path = locate(root, relative)
+    return "" if path is None else _digest_of(path)
 
 
 def _digest_of(path: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,16 @@ class Changes:
     paths: frozenset[str]
     current: Path
 
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """The folders that the changed files are in."""
+        return frozenset(map(os.path.dirname, self.paths))
+
     def touch(self, entry: Entry, result: FileResult) -> bool:
         """Whether a file that the analysis of *entry* read, or asked for, changed; or the file itself."""
         return os.path.realpath(entry.path) in self.paths or any(
-            os.path.realpath(f"{entry.root}/{relative}") in self.paths for relative in result.reads
+            os.path.realpath(f"{entry.root}/{relative}") in (self.folders if relative.endswith("/") else self.paths)
+            for relative in result.reads
         )
 
     def concern_catalog(self, entry: Entry) -> bool:

@@ -194,15 +194,31 @@ def _text_of_input(declared: Input, names: frozenset[str]) -> Data:
     return _TEXT if data == NUMBER else data
 
 
-_SECRET_NAME = re.compile(r"\bsecrets\s*(?:\.\s*([A-Za-z_][\w-]*)|\[\s*'([^']+)'\s*\])", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"(?i:secrets)\s*(?:\.\s*([A-Za-z_][\w-]*)|\[\s*'([^']+)'\s*\])")
+_SECRETS = re.compile("[Ss](?=[Ee][Cc][Rr][Ee][Tt][Ss])")
 
 
 def secrets_context(text: str) -> Data:
     """``secrets``: each name that *text*, the source of the workflow, uses has a label of its own."""
-    names = {dotted or quoted for dotted, quoted in _SECRET_NAME.findall(text)}
+    matches = (_SECRET_NAME.match(text, offset) for offset in _places_of_secrets(text))
+    names = {found[1] or found[2] for found in matches if found is not None}
     return Dictionary.of(
         {name: Textual(secret(f"secrets.{name}")) for name in sorted(names)}, others=Textual(secret("secrets.*"))
     )
+
+
+def _places_of_secrets(text: str) -> Iterator[int]:
+    """Offsets of the word ``secrets`` in any case."""
+    # Searching lower case text for a word is ten times faster than a pattern that does not mind the case; a few
+    # letters (``İ``) become two, so that offsets would differ.
+    lower = text.lower()
+    if len(lower) != len(text):
+        yield from (found.start() for found in _SECRETS.finditer(text))
+        return
+    offset = lower.find("secrets")
+    while offset >= 0:
+        yield offset
+        offset = lower.find("secrets", offset + 7)
 
 
 _SYSTEMS = (("ubuntu", "Linux"), ("macos", "macOS"), ("windows", "Windows"))

@@ -12,7 +12,7 @@ from runner_e2e.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["default_paths", "expanded", "find_root", "locate", "shown_path"]
+__all__ = ["default_paths", "exists_at", "expanded", "find_root", "locate", "names_in", "shown_path"]
 
 _SUFFIXES = (".yml", ".yaml")
 _ACTION_NAMES = ("action.yml", "action.yaml")
@@ -46,6 +46,22 @@ def locate(root: str, relative: str) -> str | None:
     except (OSError, ValueError):  # a name that is too long, or holds a null character
         return None
     return path
+
+
+def names_in(root: str, folder: str) -> tuple[str, ...] | None:
+    """The names in the *folder* below *root*, in order; None when there is no such folder."""
+    try:
+        return tuple(sorted(os.listdir(f"{root}/{folder}")))  # noqa: PTH208
+    except (OSError, ValueError):
+        return None
+
+
+def exists_at(root: str, path: str) -> bool:
+    """Whether anything is at *path* below *root*."""
+    try:
+        return os.path.exists(f"{root}/{path}")  # noqa: PTH110
+    except ValueError:
+        return False
 
 
 def shown_path(path: Path, current: Path) -> str:

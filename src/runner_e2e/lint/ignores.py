@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.repository import Document
     from runner_e2e.yaml_positions import Node
 
-__all__ = ["MARK", "document_ignores", "holds_for", "script_ignores"]
+__all__ = ["MARK", "document_ignores", "script_ignores"]
 
 MARK = "runner-e2e:"
 """A file without these characters has no such comment."""
@@ -42,13 +42,6 @@ class _Found:
     match: re.Match[str]
     first: int
     last: int
-
-
-def holds_for(ignore: Ignore, rule: str, line: int) -> bool:
-    """Whether a finding of *rule* that begins in *line* of the same file is left out."""
-    if not ignore.first <= line <= ignore.last:
-        return False
-    return rule in ignore.rules or rule.partition("/")[0] in ignore.rules
 
 
 def document_ignores(document: Document, known: Callable[[str], str | None]) -> Iterator[Ignore]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.files import default_paths, expanded, find_root, shown_path
-from runner_e2e.lint.ignores import holds_for
 from runner_e2e.lint.report import Report, in_order, keep, ordered_problems
 from runner_e2e.lint.selection import FOREIGN, Selection
 
@@ -158,11 +157,13 @@ class _Gathering:
         self.findings: dict[tuple[object, ...], Finding] = {}
         self.ignored: dict[tuple[object, ...], Finding] = {}
         self.used: set[tuple[str, int, str]] = set()
+        self.repairs: set[str] = set()
         self.problems: list[Problem] = []
         self.hints: tuple[str, ...] = ()
 
     def add(self, entry: Entry, result: FileResult) -> None:
         self.problems += result.problems
+        self.repairs.update(result.repairs)
         touched = self.changes is None or self.changes.touch(entry, result)
         everything = self.changes is None or self.changes.concern_catalog(entry)
         for findings, off in ((result.findings, False), (result.off, True)):
@@ -201,7 +202,7 @@ class _Gathering:
             on, off = configured([finding], repository_of(entry))
             for one in (*on, *off):
                 if self._wants(one, result, off=bool(off)) and self._in_changes(one, touched=False):
-                    comment = next((each for each in result.ignores if holds_for(each, one.rule, one.span.line)), None)
+                    comment = next((each for each in result.ignores if each.holds_for(one)), None)
                     keep(self.findings if comment is None else self.ignored, one)
         self.problems += checked.problems
         self.hints += checked.hints
@@ -244,6 +245,7 @@ class _Gathering:
             defects=sum(result.defects for result in results),
             trace=tuple(point for result in results for point in result.trace),
             hints=self.hints,
+            repairs=frozenset(self.repairs),
             ignored=len(self.ignored),
         )
 

@@ -27,7 +27,7 @@ __all__ = ["Fault", "faults_of"]
 
 _KINDS = ("composite", "docker", "node12", "node16", "node20", "node24")
 # A local use, or one whose value stands elsewhere (an alias, a block, the next line).
-_LOCAL = re.compile(r"""\buses["']?\s*:\s*(?:["']?\./|[*&!?|>])""")
+_LOCAL = re.compile(r"""uses["']?\s*:\s*(?:["']?\./|[*&!?|>])""")
 _WORKFLOWS = ".github/workflows"
 _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
@@ -62,12 +62,12 @@ def faults_of(repository: Repository, document: Document) -> Iterator[Fault]:
 
 
 def _is_complete(repository: Repository) -> bool:
-    return (repository.root / ".git").exists() or (repository.root / ".github" / "workflows").is_dir()
+    return repository.has(".git") or repository.has(".github/workflows")
 
 
 def _holds(repository: Repository, folder: str) -> bool:
     """Whether what is missing in *folder* is missing indeed: in a checkout, and in a copy that has this folder."""
-    return (repository.root / ".git").exists() or (folder != "" and (repository.root / folder).is_dir())
+    return repository.has(".git") or (folder != "" and repository.has(folder))
 
 
 # --- actions

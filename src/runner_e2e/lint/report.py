@@ -21,9 +21,9 @@ __all__ = ["Report", "in_order", "keep", "ordered_problems"]
 class Report:
     """What was found in *files* files; *problems* are those that could not be read, or our own defects.
 
-    *fixes* has the fix of a finding by its place in *findings*, where there is one; *hints* are for the reader of the
-    summary and change nothing. *ignored* findings are left out because a comment says so, *known* ones because the
-    baseline has them.
+    *fixes* has the fix of a finding by its place in *findings*, where there is one; *repairs* are rules that know how
+    to repair some of their findings. *hints* are for the reader of the summary and change nothing. *ignored* findings
+    are left out because a comment says so, *known* ones because the baseline has them.
     """
 
     findings: tuple[Finding, ...]
@@ -33,6 +33,7 @@ class Report:
     trace: tuple[TracePoint, ...] = ()
     fixes: Mapping[int, Fix] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
+    repairs: frozenset[str] = frozenset()
     ignored: int = 0
     known: int = 0
 

@@ -44,7 +44,8 @@ class Repository:
 
     ``reads`` has the paths of all files that were asked for, absent ones too, since it was last replaced: an analysis
     depends on exactly these. One that ends in ``/`` stands for the names in a folder, one that ends in ``/.`` for
-    whether something is there at all. So whatever is remembered here for longer than one analysis notes a read each time.
+    whether something is there at all. So whatever is remembered here for longer than one analysis notes a read each
+    time.
     """
 
     def __init__(self, root: Path, *, shown: str = "", texts: Mapping[Path, str] | None = None) -> None:

@@ -34,6 +34,12 @@ class Ignore:
     mistake: str = ""
     remedy: str = ""
 
+    def holds_for(self, finding: Finding) -> bool:
+        """Whether *finding*, of the same file, is left out: by its rule, or by the linter that has this rule."""
+        if not self.first <= finding.span.line <= self.last:
+            return False
+        return finding.rule in self.rules or finding.rule.partition("/")[0] in self.rules
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ignored:
@@ -48,7 +54,8 @@ class Ignored:
 class FileResult:
     """The result for one file, with what the catalog of its repository says applied.
 
-    *off* has the findings of rules that the catalog switched off; *profile* is the set of rules it wants (None: it
+    *off* has the findings of rules that the catalog switched off; *repairs* are rules of the findings that know how to
+    repair some. *profile* is the set of rules it wants (None: it
     does not say), *levels* what it says about rules. *ignores* are the comments in this file and in the scripts that
     were read for it. *callable* tells that other files may use it, so that it does not show alone which comments
     hold. Only a *complete* result, not cut by the time limit or by a defect, may be used again.
@@ -56,6 +63,7 @@ class FileResult:
 
     findings: tuple[Finding, ...] = ()
     off: tuple[Finding, ...] = ()
+    repairs: tuple[str, ...] = ()
     ignored: tuple[Ignored, ...] = ()
     ignores: tuple[Ignore, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -73,6 +81,7 @@ def to_data(result: FileResult) -> dict[str, Any]:
     return {
         "findings": [_finding(one) for one in result.findings],
         "off": [_finding(one) for one in result.off],
+        "repairs": result.repairs,
         "ignored": [[_finding(one.finding), one.path, one.line] for one in result.ignored],
         "ignores": [
             [_span(one.span), one.rules, one.reason, one.first, one.last, one.mistake, one.remedy]
@@ -93,6 +102,7 @@ def from_data(data: dict[str, Any]) -> FileResult:
     return FileResult(
         findings=tuple(map(_to_finding, data["findings"])),
         off=tuple(map(_to_finding, data["off"])),
+        repairs=tuple(data["repairs"]),
         ignored=tuple(
             Ignored(finding=_to_finding(finding), path=path, line=line) for finding, path, line in data["ignored"]
         ),

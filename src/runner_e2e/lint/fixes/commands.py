@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.fixes.inputs import INPUTS
 from runner_e2e.lint.fixes.scripts import statements
 from runner_e2e.lint.fixes.variables import is_name
 from runner_e2e.lint.fixes.words import Rewriting, is_split, raw, reads
+from runner_e2e.lint.package_data import load_table
 from runner_e2e.lint.shell.ir import CommandPart, FunctionDefinition, Literal, Parameter
 from runner_e2e.lint.shell.tables import builtins
 
@@ -121,7 +120,7 @@ def _by_name(program: Program, command: Simple, number: int, *, option: str) -> 
 
 @cache
 def _container_options() -> tuple[frozenset[str], frozenset[str]]:
-    table = json.loads(files("runner_e2e.lint").joinpath("data", "container_options.json").read_text("utf-8"))
+    table = load_table("container_options")
     return frozenset(table["flags"]), frozenset(table["values"])
 
 

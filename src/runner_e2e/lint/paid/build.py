@@ -37,7 +37,7 @@ KNOWN_PROVIDER_SECRETS = frozenset(
 """Names that a provider's secret has by custom: they count in a workflow that pays, configured or not."""
 
 _MARK = re.compile(r"^\s*#\s*runner-e2e:\s*paid\b", re.MULTILINE)
-_LOCAL = re.compile(r"\buses[\"']?\s*:\s*[\"']?(\./[^\s\"'#,}]*)")
+_LOCAL = re.compile(r"uses[\"']?\s*:\s*[\"']?(\./[^\s\"'#,}]*)")
 _OWN_NAMES = "RUNNER_E2E_"
 
 
@@ -142,10 +142,9 @@ def _local(repository: Repository, uses: str) -> Iterator[Document]:
 
 def _is_called(repository: Repository, path: str) -> bool:
     """Whether a workflow of the repository calls the one at *path*."""
-    folder = repository.root / ".github" / "workflows"
-    call = re.compile(rf"\buses[\"']?\s*:\s*[\"']?\./{re.escape(path)}[\s\"'#,}}]")
-    names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
-    texts = (repository.text(f".github/workflows/{name}") for name in names if name.endswith((".yml", ".yaml")))
+    call = re.compile(rf"uses[\"']?\s*:\s*[\"']?\./{re.escape(path)}[\s\"'#,}}]")
+    names = (name for name in repository.names_in(".github/workflows") if name.endswith((".yml", ".yaml")))
+    texts = (repository.text(f".github/workflows/{name}") for name in names)
     return any(text is not None and call.search(f"{text}\n") for text in texts)
 
 

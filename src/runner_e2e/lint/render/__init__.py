@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.render import github, json, markdown, sarif, text
 from runner_e2e.lint.render.view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from runner_e2e.lint.linter import Report
+    from runner_e2e.lint.report import Report
 
 __all__ = ["FORMATS", "View", "render"]
 
-FORMATS: Mapping[str, Callable[[Report, View], str]] = {
-    "text": text.render,
-    "json": json.render,
-    "sarif": sarif.render,
-    "github": github.render,
-    "markdown": markdown.render,
-}
-"""What each format is called on the command line, and what writes it."""
+FORMATS = ("text", "json", "sarif", "github", "markdown")
+"""What each format is called on the command line; the module of that name writes it, and is loaded when it does."""
 
 
 def render(report: Report, form: str, view: View | None = None) -> str:
     """*report* in one of :data:`FORMATS`, with a line feed at its end."""
-    return FORMATS[form](report, view or View())
+    written = import_module(f"runner_e2e.lint.render.{form}").render(report, view or View())
+    assert isinstance(written, str)
+    return written

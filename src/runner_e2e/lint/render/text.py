@@ -116,9 +116,16 @@ class _Writer:
             counts = Counter(finding.rule for finding in report.findings).most_common()
             width = len(str(counts[0][1]))
             lines += [f"  {count:>{width}} {rule}" for rule, count in counts]
-        fixes = f" ({len(report.fixes)} with a fix, which `--diff` shows)" if report.fixes else ""
-        lines.append(self.paint(summary(report) + fixes, "word"))
+        lines.append(self.paint(summary(report) + _fixes(report), "word"))
         return lines + [self.paint(f"hint: {visible(hint)}", "rule") for hint in report.hints]
+
+
+def _fixes(report: Report) -> str:
+    """How many findings have a fix; to know that, all must be made: else how many are of rules that repair some."""
+    if report.fixes:
+        return f" ({len(report.fixes)} with a fix, which `--diff` shows)"
+    count = sum(finding.rule in report.repairs for finding in report.findings)
+    return f" ({count} may have a fix, which `--diff` shows)" if count else ""
 
 
 def _width(text: str) -> int:

@@ -6,10 +6,9 @@ import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import quote
 
+from runner_e2e.lint.files import find_root
 from runner_e2e.lint.render.sources import Sources
-from runner_e2e.lint.repository import find_root
 
 __all__ = ["View"]
 
@@ -43,5 +42,7 @@ class View:
 
     def link(self, path: str, line: int) -> str:
         """Web address of a line, empty where there is none."""
+        from urllib.parse import quote  # most reports have no links
+
         relative = self.in_repository(path) if self.blob else None
         return f"{self.blob}/{quote(relative)}#L{line}" if relative else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from runner_e2e.lint.package_data import load_table
 
 __all__ = ["Wrapper", "advice", "builtins", "output_of", "wrapper"]
 
@@ -33,9 +33,7 @@ class Wrapper:
 
 @cache
 def _table(name: str) -> dict[str, Any]:
-    loaded = json.loads(files("runner_e2e.lint").joinpath("data", f"{name}.json").read_text("utf-8"))
-    assert isinstance(loaded, dict)
-    return loaded
+    return load_table(name)
 
 
 @cache
