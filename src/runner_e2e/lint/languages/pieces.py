@@ -20,6 +20,8 @@ _HOLES = re.compile("([\U00100000-\U0010fffd])")
 
 
 def _encoded(text: Text, holes: list[Hole]) -> str:
+    if len(text) == 1 and isinstance(text[0], str):
+        return text[0]
     out: list[str] = []
     for piece in text:
         if isinstance(piece, Hole):

@@ -462,13 +462,15 @@ class Commands(Machine):
         ends: list[int] = []
         offset = span[0]
         for piece in text:
-            if isinstance(piece, Hole):
+            if isinstance(piece, Hole):  # it stands between what is known before and behind it
                 starts.append(offset)
-                ends.append(offset)
+                ends.append(_without_quote(origin, *span) if offset > span[0] else span[1])
                 continue
             at = origin.find(piece, offset, span[1])
             if at < 0:
                 return source
+            if ends and ends[-1] > at:
+                ends[-1] = at
             offset = at + len(piece)
             starts.extend(range(at, offset))
             ends.extend(range(at + 1, offset + 1))
@@ -502,6 +504,11 @@ class Commands(Machine):
     @abstractmethod
     def process(self, source: Source, inner: State) -> State | None:
         """Runs *source* as a process of its own; the state at its end."""
+
+
+def _without_quote(text: str, start: int, end: int) -> int:
+    """The end of what stands between quotes at ``[start, end)``."""
+    return end - 1 if end - start > 1 and text[start] == text[end - 1] in "\"'`" else end
 
 
 def _new_shell(call: Invocation, start: ShellStart) -> State:

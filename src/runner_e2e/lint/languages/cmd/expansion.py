@@ -65,8 +65,8 @@ class Expansion:
     def _variable(self, name: str, change: str | None, *, now: bool) -> Value:
         environment = self._environment() if now else self.snapshot
         value = environment.get(name.upper())
-        if value is None:
-            return UNKNOWN if name.upper() in {"CD", "DATE", "TIME", "RANDOM", "ERRORLEVEL"} else EMPTY
+        if value is None:  # the machine may have set it
+            return UNKNOWN
         return value if change is None else _changed(value, change)
 
     def _argument(self, index: str) -> Value:

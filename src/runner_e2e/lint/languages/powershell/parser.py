@@ -404,21 +404,20 @@ class Parser(ExpressionReader):
         elements: list[Element] = []
         redirections: list[Redirection] = []
         while True:
+            end = self.offset
             self.blanks()
             char = self.peek()
             if char in {"", "\n", ";", "|", "}", ")"} or (char == "&" and self.peek(2) != "&1"):
-                break
+                return Command(start, end, name, tuple(elements), tuple(redirections), invocation)
             redirection = self._redirection()
             if redirection is not None:
                 redirections.append(redirection)
                 continue
-            before = self.offset
             elements.append(self._element())
             if elements[-1].parameter == "%":
                 elements[-1] = self._verbatim(elements[-1])
-            if self.offset == before:
-                raise SyntaxProblem(self.offset, "a character that is not expected")
-        return Command(start, self.offset, name, tuple(elements), tuple(redirections), invocation)
+            if self.offset == end:
+                raise SyntaxProblem(end, "a character that is not expected")
 
     def _verbatim(self, mark: Element) -> Element:
         """``--%``: the rest of the line is given as it stands."""
