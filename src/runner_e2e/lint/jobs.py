@@ -77,8 +77,9 @@ def run_workflow(run: Run, document: Document) -> None:
         "secrets": secrets_context(document.text),
         "vars": Dictionary.of({}, others=_TEXT),
     }
-    run.confidential = _has_confidential(run, document, names)
-    if run.confidential or run.trace is not None or _SOURCE.search(document.text) is not None:
+    lower = document.text.lower()
+    run.confidential = _has_confidential(run, lower, names)
+    if run.confidential or run.trace is not None or _has_source(lower):
         _run_alone(run, document, workflow, contexts, names)
     reader = run.reader(document)
     for job in workflow.jobs:
@@ -99,18 +100,30 @@ def _run_alone(
         runner.outputs()
 
 
-# Without one of these words no label can arise in a file, and nothing has to be followed.
-_SOURCE = re.compile(r"secrets|token|tojson|github\s*\[|github\s*[^.\w\s/-]|\.\*|\buses:\s*[\"']?\./", re.IGNORECASE)
+# Without one of these no label can arise in a file (its text in lower case), and nothing has to be followed. Words are
+# looked for one by one, and patterns begin with a letter: that is twenty times faster than one pattern with a choice.
+_SOURCES = ("secrets", "token", "tojson", ".*")
+_INDEXED = re.compile(r"github\s*[^.\w\s/-]")
+_LOCAL = re.compile(r"uses:\s*[\"']?\./")
+_PAYLOADS = ("repository_dispatch", "client_payload")
 
 
-# And without one of these, or a name that is confidential, none of a confidential value.
-_PAYLOAD = re.compile(r"repository_dispatch|client_payload|\buses:\s*[\"']?\./", re.IGNORECASE)
+def _has_source(lower: str) -> bool:
+    return (
+        any(word in lower for word in _SOURCES)
+        or _INDEXED.search(lower) is not None
+        or _LOCAL.search(lower) is not None
+    )
 
 
-def _has_confidential(run: Run, document: Document, inputs: frozenset[str]) -> bool:
-    lower = document.text.lower()
+def _has_confidential(run: Run, lower: str, inputs: frozenset[str]) -> bool:
+    """Whether a confidential value can arise: by its name, in a payload, or in what is called."""
     names = (*inputs, *run.names.matrix, *run.names.environment)
-    return _PAYLOAD.search(lower) is not None or any(name.lower() in lower for name in names)
+    return (
+        any(word in lower for word in _PAYLOADS)
+        or any(name.lower() in lower for name in names)
+        or _LOCAL.search(lower) is not None
+    )
 
 
 def run_action(run: Run, document: Document) -> None:
