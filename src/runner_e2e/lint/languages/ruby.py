@@ -227,6 +227,8 @@ def _end_of(text: str, offset: int, opening: str, closing: str) -> int:
         character = text[offset]
         if character == "\\":
             offset += 1
+        elif character == "#" and closing != "'" and text.startswith("#{", offset) and opening != "{":
+            offset = _end_of(text, offset + 2, "{", "}") - 1
         elif character == closing:
             depth -= 1
             if depth == 0:

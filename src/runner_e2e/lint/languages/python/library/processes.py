@@ -62,6 +62,9 @@ def _written(node: ast.expr) -> int | None:
     """How many items a list has that is written out."""
     if isinstance(node, ast.List | ast.Tuple) and not any(isinstance(one, ast.Starred) for one in node.elts):
         return len(node.elts)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _written(node.left), _written(node.right)
+        return left + right if left is not None and right is not None else None
     return None
 
 
@@ -71,7 +74,13 @@ def _vector(interpreter: Evaluator, given: Object, node: ast.expr) -> list[Argum
     if isinstance(given, Text):
         return [Argument(given.value, start, end)]
     items = interpreter.items(given)
-    nodes = _spans(node, len(items.items)) if items.rest is None else None
+    nodes = _spans(node, len(items.items))
+    if nodes is None and items.rest is not None and isinstance(node, ast.List | ast.Tuple):
+        # As far as the items are written one by one; the others stand in what follows.
+        nodes = [one for one in node.elts[: len(items.items)] if not isinstance(one, ast.Starred)]
+        start = interpreter.span(node.elts[min(len(nodes), len(node.elts) - 1)])[0] if node.elts else start
+        end = interpreter.span(node.elts[-1])[1] if node.elts else end
+    nodes = nodes if nodes is not None and len(nodes) == len(items.items) else None
     arguments: list[Argument] = []
     for index, item in enumerate(items.items):
         place = interpreter.span(nodes[index]) if nodes is not None else (start, end)
