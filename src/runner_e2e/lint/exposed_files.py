@@ -9,7 +9,7 @@ from runner_e2e.lint.contexts import EVENT_PATH
 from runner_e2e.lint.own_action import own_command
 from runner_e2e.lint.shell.machine import visible_taints
 from runner_e2e.lint.sighting import Sighting, Surface
-from runner_e2e.lint.values import Hole
+from runner_e2e.lint.values import Hole, by_place
 from runner_e2e.lint.workflow import Block
 
 if TYPE_CHECKING:
@@ -88,17 +88,15 @@ def report_exposed(run: Run, reader: Reader, step: Step, state: JobState, visibl
     if not who or node is None:
         return
     for what, value in _exposed(run, step, state, visible):
-        for taint in visible_taints(value):
-            place = taint.trail
-            if place is None or taint.label.kind != "confidential":
-                continue
+        seen = (taint for taint in visible_taints(value) if taint.label.kind == "confidential")
+        for place, taints in by_place(seen):
             run.report(
                 Sighting(
                     surface=Surface.FILE,
                     origin=place.origin,
                     start=place.start,
                     end=place.end,
-                    taints=frozenset((_read_by(taint, reader, node, who),)),
+                    taints=frozenset(_read_by(taint, reader, node, who) for taint in taints),
                     subject=what,
                     detail=who,
                 )

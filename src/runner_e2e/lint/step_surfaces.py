@@ -15,7 +15,7 @@ from runner_e2e.lint.expression import Call, Context, walk
 from runner_e2e.lint.masks import NO_MASKS, Masks
 from runner_e2e.lint.run import HEADER
 from runner_e2e.lint.sighting import Sighting, Surface
-from runner_e2e.lint.values import merged
+from runner_e2e.lint.values import by_place, merged
 from runner_e2e.lint.workflow import entries
 from runner_e2e.yaml_positions import Scalar
 
@@ -90,19 +90,10 @@ def report_variables(run: Run, environment: Mapping[str, Value], masks: Masks) -
     for name, value in environment.items():
         if not value.taints:
             continue
-        for taint in _readable(value, masks):
-            place = taint.trail
-            if place is not None:
-                _report(
-                    run,
-                    Surface.LOG,
-                    place.origin,
-                    place.start,
-                    place.end,
-                    taints=frozenset((taint,)),
-                    subject=HEADER,
-                    detail=f"`env:` with the variable `{name}`",
-                )
+        for place, taints in by_place(_readable(value, masks)):
+            at = (place.origin, place.start, place.end)
+            detail = f"`env:` with the variable `{name}`"
+            _report(run, Surface.LOG, *at, taints=taints, subject=HEADER, detail=detail)
 
 
 def report_arguments(run: Run, reader: Reader, step: Step, contexts: Mapping[str, Data], masks: Masks) -> None:

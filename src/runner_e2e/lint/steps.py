@@ -17,7 +17,7 @@ from runner_e2e.lint.shell import ShellOptions, analyse
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.step_shell import StepShell, step_shell
 from runner_e2e.lint.step_surfaces import report_arguments, report_masked_text, report_name, report_variables
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value, normal
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value, by_place, normal
 from runner_e2e.lint.workflow import entries
 from runner_e2e.yaml_positions import Scalar
 
@@ -273,20 +273,19 @@ class StepRunner:
     def _report_outputs(self, result: ShellResult) -> None:
         """Reports outputs that no mask hides when the step ends, where they are written."""
         for name, value in result.outputs.items():
-            for taint in self.state.masks.uncovered(value):
-                place = taint.trail
-                if place is not None and taint.label.kind == "confidential":
-                    self.run.report(
-                        Sighting(
-                            surface=Surface.OUTPUT,
-                            origin=place.origin,
-                            start=place.start,
-                            end=place.end,
-                            taints=frozenset((taint,)),
-                            subject=f"the output `{name}` of the step" if name != "*" else "an output of the step",
-                            advice="step",
-                        )
+            readable = self.state.masks.uncovered(value)
+            for place, taints in by_place(taint for taint in readable if taint.label.kind == "confidential"):
+                self.run.report(
+                    Sighting(
+                        surface=Surface.OUTPUT,
+                        origin=place.origin,
+                        start=place.start,
+                        end=place.end,
+                        taints=taints,
+                        subject=f"the output `{name}` of the step" if name != "*" else "an output of the step",
+                        advice="step",
                     )
+                )
 
     def _setting(self, step: Step, name: str) -> Scalar | None:
         own = step.scalar(name)

@@ -33,6 +33,7 @@ __all__ = [
     "Taint",
     "Text",
     "Value",
+    "by_place",
     "join",
     "merged",
     "normal",
@@ -177,6 +178,16 @@ def merged(taints: Iterable[Taint]) -> frozenset[Taint]:
         if known is None or taint.confidence > known.confidence:
             best[taint.label] = taint
     return frozenset(best.values())
+
+
+def by_place(taints: Iterable[Taint]) -> list[tuple[Step, frozenset[Taint]]]:
+    """The last places of the ways of *taints*, each with the labels that passed it; without a way there is none."""
+    found: dict[tuple[int, int, int], tuple[Step, list[Taint]]] = {}
+    for taint in sorted(taints, key=lambda taint: taint.label.name):
+        place = taint.trail
+        if place is not None:
+            found.setdefault((id(place.origin), place.start, place.end), (place, []))[1].append(taint)
+    return [(place, frozenset(passed)) for place, passed in found.values()]
 
 
 def _adjacent(left: Hole, right: Hole) -> Hole:

@@ -30,6 +30,7 @@ __all__ = [
     "resolve",
     "tainted_names",
     "write_channel",
+    "written",
 ]
 
 _FIRST_HOLE = 0x100000
@@ -193,6 +194,14 @@ def named_channel(path: Text, state: State) -> Channel | None:
     return state.descriptors.get(number, NULL) if number is not None else None
 
 
+def written(key: Text) -> str:
+    """What happens to a value that is written to the file *key*, as a way tells it."""
+    name = key[0] if len(key) == 1 else ""
+    if name in COMMAND_FILES:
+        return f"written to `$GITHUB_{'ENV' if name == '/github/env' else str(name).removeprefix('/github/').upper()}`"
+    return "written to a file"
+
+
 def put_file(state: State, key: FileKey, value: Value, *, append_to: bool) -> None:
     """Writes *value* to a file or buffer."""
     if isinstance(key, tuple) and len(key) == 1 and key[0] in COMMAND_FILES:
@@ -213,7 +222,7 @@ def write_channel(machine: Machine, state: State, number: int, value: Value, spa
     elif channel.kind == "file":
         if channel.key == ("/github/summary",):
             machine.print(value, state, start=start, end=end, target="summary")
-        note = "pipe" if isinstance(channel.key, int) else "written to a file"
+        note = "pipe" if isinstance(channel.key, int) else written(channel.key)
         put_file(state, channel.key, machine.step(value, start, end, note), append_to=True)
 
 

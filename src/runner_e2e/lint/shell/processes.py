@@ -21,6 +21,7 @@ from runner_e2e.lint.shell.filesystem import (
     resolve,
     tainted_names,
     write_channel,
+    written,
 )
 from runner_e2e.lint.shell.ir import Foreign, Simple
 from runner_e2e.lint.shell.machine import Invocation, ShellStart
@@ -135,7 +136,7 @@ class ShellProcess(Process):
         """See :meth:`Process.write_file`."""
         keys = path_keys(path, self.state)
         at = self._span(start, end)
-        noted = self.machine.step(content, *at, "written to a file")
+        noted = self.machine.step(content, *at, written(keys[0]) if len(keys) == 1 else "written to a file")
         for key in keys:
             if key == ("/github/summary",):
                 self.machine.print(content, self.state, start=at[0], end=at[1], target="summary")

@@ -21,6 +21,7 @@ from runner_e2e.lint.shell.filesystem import (
     read_file,
     tainted_names,
     write_channel,
+    written,
 )
 from runner_e2e.lint.shell.results import Call
 from runner_e2e.lint.shell.state import NULL, Field
@@ -204,7 +205,7 @@ def _tee(machine: Machine, call: Invocation) -> None:
             put_file(
                 call.state,
                 key,
-                machine.step(content, call.at.start, call.at.end, "written to a file"),
+                machine.step(content, call.at.start, call.at.end, written(key)),
                 append_to=append,
             )
     _output(machine, content, call)
