@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Finding, Rule
+from runner_e2e.lint.fixes.comments import repair
 from runner_e2e.lint.values import Confidence
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ RULE = Rule(
     id="unused-ignore",
     summary="a comment ignores a finding that does not exist",
     explanation=EXPLANATION,
+    repair=repair,
     security_severity=2.0,
     level="warning",
 )
