@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +46,8 @@ def target_of(paths: Sequence[Path]) -> Iterator[Target]:
     if name is None:
         yield Target(paths=tuple(paths), current=Path.cwd())
         return
+    import tempfile
+
     from runner_e2e import gha
     from runner_e2e.remote.download import DEFAULT_URL, Api, fetch
 
@@ -61,9 +62,12 @@ def target_of(paths: Sequence[Path]) -> Iterator[Target]:
 
 def _remote(paths: Sequence[Path]) -> RemoteName | None:
     """The repository that *paths* name; None where they are files, or meant to be."""
+    absent = [path for path in paths if not path.exists()]
+    if not absent:
+        return None
     from runner_e2e.remote.name import parse_name
 
-    names = [parse_name(str(path)) for path in paths if not path.exists()]
+    names = [parse_name(str(path)) for path in absent]
     found = next((name for name in names if name is not None and _is_meant(name)), None)
     if found is not None and len(paths) > 1:
         raise UsageError(f"{found} is linted alone", fix="lint one repository of GitHub a call, without other paths")

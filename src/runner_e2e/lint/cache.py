@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -230,10 +230,13 @@ def program_signature() -> str:
     parts: list[object] = [_FORM, __version__, sys.version_info[:3]]
     for folder in ("", "lint", "cells"):
         parts += _files_below(str(package / folder), deep=bool(folder))
-    for module in ("ruamel.yaml", "_ruamel_yaml", "tree_sitter", "tree_sitter_javascript"):
-        found = find_spec(module)
-        if found is not None and found.origin and found.origin != "built-in":
-            parts.append((module, *_stamp(os.stat(found.origin))))  # noqa: PTH116
+    for module in ("ruamel", "_ruamel_yaml", "tree_sitter", "tree_sitter_javascript"):
+        found = PathFinder.find_spec(module)
+        folders = () if found is None else found.submodule_search_locations or (found.origin or "",)
+        for place in folders:
+            inner = os.path.join(place, "yaml") if module == "ruamel" else place  # noqa: PTH118
+            if os.path.exists(inner):  # noqa: PTH110
+                parts.append((module, *_stamp(os.stat(inner))))  # noqa: PTH116
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.values import Span
-from runner_e2e.yaml_positions import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +59,8 @@ class Sources:
 
 def edited(edit: Edit, sources: Sources) -> Span:
     """The stretch of the file that an edit replaces; empty where it only adds."""
+    from runner_e2e.yaml_positions import Source  # the parser of YAML is loaded for few reports
+
     source = Source(sources.text(edit.path), edit.path)
     (line, column), (end_line, end_column) = source.position(edit.start), source.position(edit.end)
     return Span(path=edit.path, line=line, column=column, end_line=end_line, end_column=end_column)
