@@ -95,6 +95,10 @@ class ActionModel:
     agent: bool = False
     other: Literal["safe", "unknown"] = "unknown"
 
+    def takes_credential(self, name: str) -> bool:
+        """Whether a secret in the input *name* (lower case) is one that no command line may have."""
+        return self.credentials is None or name in self.credentials
+
     def knows(self, name: str) -> bool:
         """Whether it is known what becomes of the input *name* (lower case)."""
         return (

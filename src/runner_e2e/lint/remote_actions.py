@@ -127,6 +127,8 @@ def _unknown(
     runner: StepRunner, use: ActionUse, uses: Scalar, given: tuple[_Given, ...], visible: Visible
 ) -> Dictionary | None:
     """An action that is not known: what it is given is told, and its outputs may hold it."""
+    if not runner.run.confidential:
+        return None
     reach = Reach(surface=Surface.THIRD_PARTY, subject=use.name)
     taints: list[Taint] = []
     for each in given:
@@ -202,13 +204,16 @@ class _Call:
         return outputs
 
     def _input(self, given: _Given, model: ActionModel, *, sure: bool) -> None:
+        confidential = self.runner.run.confidential
         for reach in model.reaches.get(given.name, ()):
-            self._reached(given, reach, model, sure=sure)
+            # A secret matters on a command line only, and there where it is a credential.
+            if confidential or (reach.surface is Surface.ARGV and model.takes_credential(given.name)):
+                self._reached(given, reach, model, sure=sure)
         for reach in model.variables.get(given.name, ()):
             self._named_variables(given, reach)
         if given.name in model.uploads:
             self._upload(given)
-        if not model.knows(given.name):
+        if confidential and not model.knows(given.name):
             for place in given.places():
                 self._give(given, place, UNKNOWN_ACTION)
 
@@ -227,7 +232,7 @@ class _Call:
     def _reached(self, given: _Given, reach: Reach, model: ActionModel, *, sure: bool) -> None:
         for found in given.places():
             place = found if sure else found._replace(taints=_weaker(found.taints))
-            if reach.surface is Surface.ARGV and model.credentials is not None and given.name not in model.credentials:
+            if reach.surface is Surface.ARGV and not model.takes_credential(given.name):
                 place = place._replace(taints=_confidential(place.taints))
                 if not place.taints:
                     continue
