@@ -141,7 +141,7 @@ def _inline(text: str, grammar: _Grammar, flags: set[str]) -> str | None:
         if letter in grammar.letters:
             flags.add(letter)
         elif letter in grammar.attached:
-            flags.add(letter)
+            flags.update({letter} & set("0ail"))
             if letter in "i0lCF" and grammar.attached.startswith("0"):
                 # ``-i.bak`` and ``-l012`` take what follows; ``-lne`` are letters.
                 rest = text[position + 1 :]
@@ -239,7 +239,8 @@ def _text_at(machine: Machine, call: Invocation, path: str) -> str | None:
         first = written.texts[0][0] if written.texts[0] else ""
         return first if isinstance(first, str) else None
     find = machine.files.find_script
-    script = find(path) if find is not None else None
+    absolute = key[0] if len(key) == 1 and isinstance(key[0], str) else path
+    script = find(absolute) if find is not None else None
     return script.text if script is not None else None
 
 

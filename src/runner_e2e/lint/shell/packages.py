@@ -89,7 +89,7 @@ def _text(field: Field) -> str:
 def _options(name: str, arguments: list[Field]) -> str:
     """Takes the options before the verb off *arguments*; the directory that they name."""
     directory = ""
-    while arguments and (text := _text(arguments[0])).startswith("-") and text != "--":
+    while arguments and (text := _text(arguments[0])).startswith("-") and text not in ("--", "-c", "--call"):
         arguments.pop(0)
         option, equals, value = text.partition("=")
         if option in _DIRECTORY and equals:
