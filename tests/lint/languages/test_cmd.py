@@ -7,10 +7,10 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.lint.languages.following import TIME, arguments_of, follow, labelled, labels, mutations
+from tests.lint.languages.following import TIME, arguments_of, confidence, follow, labelled, labels, mutations
 
 from runner_e2e.lint.languages.cmd.parser import Chain, For, Group, If, Label, Pipe, Simple, parse
-from runner_e2e.lint.values import UNKNOWN, Interpolation, Value
+from runner_e2e.lint.values import UNKNOWN, Confidence, Interpolation, Value
 
 CELL = UNKNOWN + Value.literal(".") + UNKNOWN + Value.literal(".") + UNKNOWN + Value.literal(".") + labelled()
 
@@ -192,6 +192,12 @@ def test_scripts_of_the_repository(text: str, expected: list[str]) -> None:
         "/github/workspace/scripts/set.cmd": "set CELL=%ID%",
     }
     assert [argument for _, argument in arguments_of(follow("cmd", text, scripts=scripts))] == expected
+
+
+@pytest.mark.parametrize("command", ["call missing.bat", '"C:\\tools\\vars.cmd"', "%HOME%\\run.bat"])
+def test_a_script_that_is_not_there_may_start_a_process(command: str) -> None:
+    (leak,) = follow("cmd", f"{command} %ID%").leaks
+    assert confidence(leak) == Confidence.LOW
 
 
 def test_an_expression_in_the_text() -> None:

@@ -207,6 +207,7 @@ def test_parts_of_a_cell_id(text: str, expected: int) -> None:
     [
         "Get-Something $env:ID",
         "./missing.ps1 $env:ID",
+        '& "$env:SOMEWHERE/run.ps1" $env:ID',
         "[My.Runner]::Run($env:ID)",
         "tool ([Convert]::ToBase64String([Text.Encoding]::UTF8.GetBytes($env:ID)))",
     ],

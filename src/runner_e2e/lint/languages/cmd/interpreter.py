@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.cmd.builtins import BUILTINS
@@ -28,7 +29,7 @@ from runner_e2e.lint.languages.cmd.parser import (
 from runner_e2e.lint.languages.cmd.texts import columns
 from runner_e2e.lint.languages.pieces import mapped
 from runner_e2e.lint.languages.process import Argument, Launch
-from runner_e2e.lint.values import EMPTY, Value
+from runner_e2e.lint.values import EMPTY, Confidence, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -280,6 +281,13 @@ class Interpreter(Expansion):
         if name.lower().endswith((".bat", ".cmd")) and self.run_script(name, words[1:], returns=False):
             return
         arguments = [Argument(word.value, word.start, word.end) for word in words]
+        if _is_batch(words[0].value):  # it runs in this process, and may start others
+            launch = Launch(start=node.start, end=node.end)
+            for one in arguments[1:]:
+                self.process.leak(
+                    replace(one, value=one.value.weakened(Confidence.LOW)), launch, command=name or "a script"
+                )
+            return
         if name:
             arguments[0] = Argument(
                 Value.literal(re.sub(r"\.exe$", "", name, flags=re.IGNORECASE)), words[0].start, words[0].end
@@ -335,3 +343,9 @@ class Interpreter(Expansion):
         Chain: _chain,
         Label: _label,
     }
+
+
+def _is_batch(name: Value) -> bool:
+    """Whether *name* is that of a batch file, whatever folder it is in."""
+    lasts = [text[-1] if text else "" for text in name.texts]
+    return all(isinstance(last, str) and last.lower().endswith((".bat", ".cmd")) for last in lasts)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages.powershell.machine import Bound, Word
@@ -17,11 +19,11 @@ from runner_e2e.lint.languages.powershell.values import (
 from runner_e2e.lint.values import EMPTY, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from runner_e2e.lint.languages.powershell.machine import Machine
 
-__all__ = ["Call", "Model", "bound"]
+__all__ = ["NAMES", "Call", "Model", "bound"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,46 +65,31 @@ class Model:
     """Whether all words without a parameter belong to the first position (``Write-Host a b``)."""
 
 
-_SWITCHES = frozenset(
-    (
-        *(
-            "append",
-            "force",
-            "nonewline",
-            "asplaintext",
-            "wait",
-            "passthru",
-            "recurse",
-            "raw",
-            "compress",
-            "usenewenvironment",
-        ),
-        *(
-            "noclobber",
-            "leaf",
-            "parent",
-            "resolve",
-            "unique",
-            "descending",
-            "ascending",
-            "noenumerate",
-            "quiet",
-            "verbose",
-        ),
-        *(
-            "debug",
-            "confirm",
-            "whatif",
-            "asjob",
-            "simplematch",
-            "allmatches",
-            "notmatch",
-            "stream",
-            "nonewwindow",
-            "ashashtable",
-        ),
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Names:
+    """Cmdlets that do nothing of interest, or give what is not known; other names; parameters and switches."""
+
+    nothing: tuple[str, ...]
+    unknown: tuple[str, ...]
+    aliases: Mapping[str, str]
+    switches: frozenset[str]
+    parameters: tuple[str, ...]
+
+
+def _names() -> Names:
+    text = files("runner_e2e.lint").joinpath("data", "cmdlets.json").read_text("utf-8")
+    table = json.loads(text)
+    return Names(
+        nothing=tuple(table["nothing"]),
+        unknown=tuple(table["unknown"]),
+        aliases=table["aliases"],
+        switches=frozenset(table["switches"]),
+        parameters=tuple(table["parameters"]),
     )
-)
+
+
+NAMES = _names()
+"""What ``lint/data/cmdlets.json`` holds, all in lower case."""
 
 
 def bound(words: Sequence[Word], model: Model, given: list[Ps] | None) -> Bound:
@@ -117,7 +104,7 @@ def bound(words: Sequence[Word], model: Model, given: list[Ps] | None) -> Bound:
         elif word.parameter:
             name = _full_name(word.parameter.lower(), model)
             found.named[name] = word
-            pending = name if word.value is None and name not in _SWITCHES and name not in model.switches else ""
+            pending = name if word.value is None and name not in NAMES.switches and name not in model.switches else ""
         elif pending:
             found.named[pending] = replace(word, parameter=pending)
             pending = ""
@@ -145,24 +132,7 @@ def _both(left: Ps | None, right: Ps | None) -> Ps:
 
 
 def _full_name(name: str, model: Model) -> str:
-    known = (*model.positions, *_SWITCHES, *model.switches, *_PARAMETERS)
+    known = (*model.positions, *NAMES.switches, *model.switches, *NAMES.parameters)
     if name in known:
         return name
     return next((one for one in known if one.startswith(name)), name)
-
-
-_PARAMETERS = (
-    *(
-        "filepath",
-        "path",
-        "literalpath",
-        "value",
-        "inputobject",
-        "argumentlist",
-        "scriptblock",
-        "name",
-        "workingdirectory",
-    ),
-    *("object", "message", "encoding", "variable", "property", "pattern", "separator", "childpath", "credential"),
-    *("redirectstandardinput", "environment", "uri", "method", "body", "headers", "outfile", "itemtype", "erroraction"),
-)

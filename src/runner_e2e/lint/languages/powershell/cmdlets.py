@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.pieces import split_at
-from runner_e2e.lint.languages.powershell.binding import Call, Model
+from runner_e2e.lint.languages.powershell.binding import NAMES, Call, Model
 from runner_e2e.lint.languages.powershell.machine import Word
 from runner_e2e.lint.languages.powershell.texts import NUMBER, joined, member_of, parsed
 from runner_e2e.lint.languages.powershell.values import (
@@ -438,83 +438,11 @@ CMDLETS: dict[str, Model] = {
     "new-object": Model(_new_object, ("typename", "argumentlist")),
     "get-random": Model(_any_of, ("inputobject",)),
     **dict.fromkeys(("invoke-restmethod", "invoke-webrequest"), Model(_sent, ("uri",))),
-    **dict.fromkeys(
-        (
-            *(
-                "get-date",
-                "new-guid",
-                "get-location",
-                "get-process",
-                "get-command",
-                "get-host",
-                "get-module",
-                "get-filehash",
-            ),
-            *("read-host", "new-temporaryfile", "get-job", "receive-job", "wait-job", "get-help", "get-service"),
-        ),
-        Model(_unknown),
-    ),
-    **dict.fromkeys(
-        (
-            *(
-                "set-strictmode",
-                "import-module",
-                "install-module",
-                "start-sleep",
-                "clear-host",
-                "set-psdebug",
-                "wait-process",
-            ),
-            *("set-executionpolicy", "stop-process", "add-type", "set-alias", "remove-variable", "write-progress"),
-            *(
-                "expand-archive",
-                "compress-archive",
-                "set-psrepository",
-                "register-psrepository",
-                "install-packageprovider",
-            ),
-        ),
-        Model(_nothing),
-    ),
+    **dict.fromkeys(NAMES.unknown, Model(_unknown)),
+    **dict.fromkeys(NAMES.nothing, Model(_nothing)),
 }
 """Cmdlets by their names in lower case."""
 
-ALIASES = {
-    "echo": "write-output",
-    "write": "write-output",
-    **dict.fromkeys(("cat", "gc", "type"), "get-content"),
-    **dict.fromkeys(("ls", "dir", "gci"), "get-childitem"),
-    "gi": "get-item",
-    **dict.fromkeys(("cd", "chdir", "sl"), "set-location"),
-    "pushd": "push-location",
-    "popd": "pop-location",
-    **dict.fromkeys(("cp", "copy", "cpi"), "copy-item"),
-    **dict.fromkeys(("mv", "move", "mi"), "move-item"),
-    **dict.fromkeys(("rm", "del", "ri", "erase", "rmdir", "rd"), "remove-item"),
-    "ni": "new-item",
-    "md": "new-item",
-    **dict.fromkeys(("%", "foreach"), "foreach-object"),
-    **dict.fromkeys(("?", "where"), "where-object"),
-    "select": "select-object",
-    "sort": "sort-object",
-    "tee": "tee-object",
-    "sls": "select-string",
-    "measure": "measure-object",
-    "iex": "invoke-expression",
-    "icm": "invoke-command",
-    **dict.fromkeys(("saps", "start"), "start-process"),
-    "sv": "set-variable",
-    "gv": "get-variable",
-    "ac": "add-content",
-    "sc": "set-content",
-    "irm": "invoke-restmethod",
-    "iwr": "invoke-webrequest",
-    "sleep": "start-sleep",
-    "pwd": "get-location",
-    "sajb": "start-job",
-    "ft": "format-table",
-    "fl": "format-list",
-    "oh": "out-host",
-}
+ALIASES = NAMES.aliases
 """Other names of cmdlets. On Linux and macOS some of them mean programs; what they are given is then no leak of its
 own, for those programs only list, copy and remove."""

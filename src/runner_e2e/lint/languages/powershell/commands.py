@@ -154,7 +154,10 @@ class Commands(Evaluation):
         text = text_of(target)
         names = text.constants
         if names is None or len(names) != 1:
-            self._native(node, text, words, given, quiet=quiet)
+            if _is_script(text):  # a script runs in this process
+                self.possible("a script that is not known", words, node.start, node.end)
+            else:
+                self._native(node, text, words, given, quiet=quiet)
             return
         self._named(node, names[0], words, given, quiet=quiet)
 
@@ -315,6 +318,12 @@ def _arguments(word: Word) -> list[Argument]:
             for name, value in word.value.entries
         ]
     return word.arguments()
+
+
+def _is_script(name: Value) -> bool:
+    """Whether *name* is that of a script, whatever folder it is in."""
+    lasts = [text[-1] if text else "" for text in name.texts]
+    return all(isinstance(last, str) and last.lower().endswith(".ps1") for last in lasts)
 
 
 def _without_newline(value: Value) -> Value:

@@ -1,6 +1,7 @@
 """The syntax of PowerShell that is followed: statements, commands and expressions, each with its place.
 
-Offsets are character offsets in the text of the program. What the parser cannot read is a :class:`Gap`.
+Offsets are character offsets in the text of the program. What the parser cannot read is a :class:`Gap`. Nodes are
+compared by identity: most of what a data class would make for them is left out, for it costs at start-up.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
     """Anything with a place."""
 
@@ -51,7 +52,7 @@ class Node:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Text(Node):
     """Known text; *bare*: it was written without quotes. Numbers are bare text."""
 
@@ -59,7 +60,7 @@ class Text(Node):
     bare: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Expandable(Node):
     """A text whose *parts* are put together: ``"a $b"``, or a word such as ``--id=$x``."""
 
@@ -67,7 +68,7 @@ class Expandable(Node):
     bare: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Variable(Node):
     """``$name``, ``$env:NAME`` (*drive* ``env``), ``@name`` (*splat*)."""
 
@@ -76,7 +77,7 @@ class Variable(Node):
     splat: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Member(Node):
     """``owner.name`` or ``owner::name``, a call where *arguments* is not None."""
 
@@ -86,7 +87,7 @@ class Member(Node):
     static: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Index(Node):
     """``owner[index]``."""
 
@@ -94,7 +95,7 @@ class Index(Node):
     index: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sub(Node):
     """``$( … )``, ``( … )`` and ``@( … )`` (*listed*): what the statements give."""
 
@@ -102,14 +103,14 @@ class Sub(Node):
     listed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ArrayOf(Node):
     """``a, b``."""
 
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pair(Node):
     """One entry of a table."""
 
@@ -117,14 +118,14 @@ class Pair(Node):
     value: Statement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableOf(Node):
     """``@{ key = value }``."""
 
     pairs: tuple[Pair, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Block(Node):
     """``{ … }`` as a value; *parameters* are the names of ``param(…)`` with their defaults."""
 
@@ -132,7 +133,7 @@ class Block(Node):
     parameters: tuple[tuple[str, Expression | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Unary(Node):
     """An operator before its operand; *operator* in lower case."""
 
@@ -140,7 +141,7 @@ class Unary(Node):
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Binary(Node):
     """An operator between two operands."""
 
@@ -149,7 +150,7 @@ class Binary(Node):
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cast(Node):
     """``[type] operand``."""
 
@@ -157,14 +158,14 @@ class Cast(Node):
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TypeName(Node):
     """``[type]`` as a value, for its static members."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Redirection(Node):
     """``2>&1`` (*target* None), ``>> file``. *stream*: its number, or ``*``."""
 
@@ -173,7 +174,7 @@ class Redirection(Node):
     target: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Element(Node):
     """A word after the name of a command. *parameter*: the name of ``-Name``, without the dash."""
 
@@ -181,7 +182,7 @@ class Element(Node):
     parameter: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Command(Node):
     """A command: *invocation* is ``&``, ``.`` or nothing."""
 
@@ -191,7 +192,7 @@ class Command(Node):
     invocation: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pipeline(Node):
     """Commands and expressions, each fed by the one before; *chained* go on after ``&&`` or ``||``."""
 
@@ -200,7 +201,7 @@ class Pipeline(Node):
     redirections: tuple[Redirection, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Assign(Node):
     """``target = value``, ``+=`` and the like."""
 
@@ -209,7 +210,7 @@ class Assign(Node):
     value: Statement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class If(Node):
     """Conditions with their blocks; *otherwise* is None without ``else``."""
 
@@ -217,7 +218,7 @@ class If(Node):
     otherwise: Block | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ForEach(Node):
     """``foreach ($variable in items) { … }``."""
 
@@ -226,7 +227,7 @@ class ForEach(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class For(Node):
     """``for (first; condition; next) { … }``."""
 
@@ -236,7 +237,7 @@ class For(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class While(Node):
     """``while``, ``do … while`` and ``do … until`` (*first*: the body runs before the test)."""
 
@@ -245,7 +246,7 @@ class While(Node):
     first: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Switch(Node):
     """``switch (value) { pattern { … } }``; a pattern of None is ``default``."""
 
@@ -253,7 +254,7 @@ class Switch(Node):
     cases: tuple[tuple[Expression | None, Block], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Function(Node):
     """``function name { … }``."""
 
@@ -261,7 +262,7 @@ class Function(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Try(Node):
     """``try``, the blocks of ``catch``, ``finally``."""
 
@@ -270,7 +271,7 @@ class Try(Node):
     last: Block | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exit(Node):
     """``return``, ``exit``, ``throw``, ``break``, ``continue`` (*word*), perhaps with a value."""
 
@@ -278,7 +279,7 @@ class Exit(Node):
     value: Statement | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Gap(Node):
     """A stretch that could not be read, and why."""
 
