@@ -15,6 +15,7 @@ from runner_e2e.lint.languages.python.library import (
     data,
     files,
     functions,
+    output,
     processes,
     strings,
     system,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["attribute", "function", "is_standard", "method", "names"]
 
-_PARTS = (arguments, containers, data, files, functions, processes, strings, system)
+_PARTS = (arguments, containers, data, files, functions, output, processes, strings, system)
 _FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
     name: model for part in _PARTS for name, model in part.FUNCTIONS.items()
 }
