@@ -94,6 +94,8 @@ def leaks(text: str) -> list[str]:
         ("Start-It $env:ID\nfunction Start-It($x) { tool $x }", "$x"),
         ("function Get-It { return $env:ID }\ntool (Get-It)", "(Get-It)"),
         ("function Get-It { $env:ID }\n$x = Get-It\ntool $x", "$x"),
+        ("function F { process { tool $_ } }\n'a', $env:ID | F", "$_"),
+        ("function F { begin { $x = $env:ID } process { } end { tool $x } }\nF", "$x"),
         ("$p = @{ x = $env:ID }\nfunction Start-It($x) { tool $x }\nStart-It @p", "$x"),
         # control flow
         ("if ($env:MODE -eq 'a') { $x = 'b' } else { $x = $env:ID }\ntool $x", "$x"),

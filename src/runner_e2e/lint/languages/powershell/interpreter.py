@@ -22,6 +22,7 @@ from runner_e2e.lint.languages.powershell.syntax import (
     If,
     Index,
     Member,
+    Phase,
     Pipeline,
     Statement,
     Switch,
@@ -279,6 +280,17 @@ class Interpreter(Commands):
             self.run_all(node.last.body)
             self.live = self.live and lives
 
+    def _phase(self, node: Phase) -> None:
+        given = self.frames[-1].get("input")
+        if node.word != "process" or given is None:
+            self.run_all(node.body.body)
+            return
+        items, others = elements(given)
+        for item in (*items, *([] if others is None else [others])):
+            if self.live:
+                self.frames[-1]["_"] = self.frames[-1]["psitem"] = item
+                self.run_all(node.body.body)
+
     def _exit(self, node: Exit) -> None:
         if node.value is not None and node.word != "exit":
             if node.word == "throw":
@@ -310,6 +322,7 @@ class Interpreter(Commands):
         Function: _function,
         Try: _try,
         Exit: _exit,
+        Phase: _phase,
         Gap: Evaluation.unread,
         Block: _bare_block,
     }

@@ -20,6 +20,7 @@ from runner_e2e.lint.languages.powershell.syntax import (
     Function,
     Gap,
     If,
+    Phase,
     Pipeline,
     Redirection,
     Statement,
@@ -341,6 +342,16 @@ class Parser(ExpressionReader):
             return Exit(start, self.offset, word, None)
         return Exit(start, self.offset, word, self.statement())
 
+    def _phase(self) -> Statement | None:
+        start = self.offset
+        word = self.keyword()
+        self._word()
+        self.separators()
+        if self.peek() != "{":
+            return None
+        body = self.block()
+        return Phase(start, self.offset, word, body)
+
     def _class(self) -> Statement | None:
         raise SyntaxProblem(self.offset, "classes are not followed")
 
@@ -355,6 +366,7 @@ class Parser(ExpressionReader):
         "filter": _function,
         "try": _try,
         "class": _class,
+        **dict.fromkeys(("begin", "process", "end", "clean"), _phase),
         **dict.fromkeys(_ENDS, _exit),
     }
 

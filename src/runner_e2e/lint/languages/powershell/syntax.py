@@ -29,6 +29,7 @@ __all__ = [
     "Member",
     "Node",
     "Pair",
+    "Phase",
     "Pipeline",
     "Redirection",
     "Statement",
@@ -272,6 +273,14 @@ class Try(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Phase(Node):
+    """``begin``, ``process``, ``end`` of a function (*word*): ``process`` runs for each input."""
+
+    word: str
+    body: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exit(Node):
     """``return``, ``exit``, ``throw``, ``break``, ``continue`` (*word*), perhaps with a value."""
 
@@ -303,4 +312,6 @@ Expression: TypeAlias = (
     | Gap
 )
 
-Statement: TypeAlias = Pipeline | Assign | If | ForEach | For | While | Switch | Function | Try | Exit | Gap | Block
+Compound: TypeAlias = If | ForEach | For | While | Switch | Function | Try | Phase
+
+Statement: TypeAlias = Pipeline | Assign | Compound | Exit | Gap | Block
