@@ -4,7 +4,10 @@
 
 Without PATH the files are made here: workflows of several styles from a fixed list of parts, so that anyone has the
 same set. Peers are run when they are installed: zizmor `--offline`, actionlint without shellcheck and pyflakes, and
-jactionlint. Wall time is the best of the repetitions; every process starts cold.
+jactionlint. The tools take turns, and the best of the repetitions counts: on a busy machine only ratios mean something.
+
+"cold" remembers nothing; "warm" has linted the same files before. Memory is the largest sum over the processes of a
+tool, with what they share counted once (Linux).
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS = Path(__file__).parent / "lint_parts"
 HEADERS = [path.read_text() for path in sorted(PARTS.glob("header-*.yml"))]
 STEPS = [path.read_text() for path in sorted(PARTS.glob("step-*.yml"))]
+ZIZMOR, ACTIONLINT = "zizmor --offline", "actionlint, no shellcheck"
 MATRIX = "    strategy:\n      matrix:\n        python: ['3.11', '3.12']\n"
 JOB = "  job{number}:\n    runs-on: ubuntu-latest\n{needs}" + MATRIX + "    steps:\n"
 
@@ -76,26 +80,18 @@ def best(repeat: int, action: Callable[[], object]) -> tuple[float, float]:
     return min(walls), min(processors)
 
 
-def peers(files: list[Path]) -> dict[str, list[str]]:
-    """Command lines of the tools that are here."""
+def peers(files: list[Path], cache: Path) -> dict[str, list[str]]:
+    """Command lines of the tools that are here; ours without what it would start of them."""
     beside = Path(sys.executable).parent
     names = [str(path) for path in files]
+    ours = [sys.executable, "-m", "runner_e2e", "lint", "--no-actionlint"]
     commands = {
-        "runner-e2e lint": [
-            sys.executable,
-            "-m",
-            "runner_e2e",
-            "lint",
-            "--no-actionlint",
-            "--no-cache",
-            "--format",
-            "json",
-            *names,
-        ]
+        "runner-e2e lint, cold": [*ours, "--no-cache", *names],
+        "runner-e2e lint, warm": [*ours, "--cache-dir", str(cache), *names],
     }
     for title, program, options in (
-        ("zizmor --offline", "zizmor", ["--offline", "--no-progress", "--format", "json"]),
-        ("actionlint, no shellcheck", "actionlint", ["-shellcheck=", "-pyflakes=", "-no-color"]),
+        (ZIZMOR, "zizmor", ["--offline", "--no-progress", "--format", "json"]),
+        (ACTIONLINT, "actionlint", ["-shellcheck=", "-pyflakes=", "-no-color"]),
         ("jactionlint", "jactionlint", []),
     ):
         found = shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
@@ -105,10 +101,53 @@ def peers(files: list[Path]) -> dict[str, list[str]]:
 
 
 def run(command: list[str]) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, env=environment(), check=False)
     if done.returncode not in {0, 1, 2, 11, 12, 13, 14}:
         raise SystemExit(f"{command[0]} ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+
+def memory(command: list[str]) -> float:
+    """The most megabytes that the processes of *command* have together; 0 where the system does not tell."""
+    most = 0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as process:
+        while process.poll() is None:
+            most = max(most, sum(map(own_bytes, (process.pid, *children(process.pid)))))
+            time.sleep(0.005)
+    return most / 1e6
+
+
+def children(process: int) -> list[int]:
+    try:
+        listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(each) for each in listed]
+
+
+def own_bytes(process: int) -> int:
+    """The memory of a process; of pages that several have, its share."""
+    try:
+        text = Path(f"/proc/{process}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)
+
+
+def in_turns(repeat: int, commands: dict[str, list[str]]) -> dict[str, tuple[float, float]]:
+    """Best wall and processor time of each of *commands*: a machine that is busy for a while is so for all of them."""
+    found: dict[str, tuple[float, float]] = {}
+    for command in commands.values():
+        run(command)
+    for _ in range(repeat):
+        for title, command in commands.items():
+            wall, processor = best(1, partial(run, command))
+            known = found.get(title, (wall, processor))
+            found[title] = (min(wall, known[0]), min(processor, known[1]))
+    return found
 
 
 def in_one_process(files: list[Path], repeat: int) -> dict[str, tuple[float, float]]:
@@ -138,16 +177,20 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=400)
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as cache:
         files = yaml_below(arguments.paths) if arguments.paths else make_files(Path(folder), arguments.files)
         size = sum(path.stat().st_size for path in files)
         print(f"{len(files)} files, {size / 1e6:.2f} MB, {os.cpu_count()} processors, best of {arguments.repeat}\n")
-        print("| tool | seconds | of zizmor | files/s | processor seconds |\n|---|---:|---:|---:|---:|")
-        times = {title: best(arguments.repeat, partial(run, command)) for title, command in peers(files).items()}
-        zizmor = times.get("zizmor --offline")
+        print("| tool | seconds | of zizmor | of actionlint | files/s | processor seconds | MB |")
+        print("|---|---:|---:|---:|---:|---:|---:|")
+        commands = peers(files, Path(cache))
+        times = in_turns(arguments.repeat, commands)
         for title, (seconds, processor) in times.items():
-            share = f"{seconds / zizmor[0]:.2f}" if zizmor else ""
-            print(f"| {title} | {seconds:.2f} | {share} | {len(files) / seconds:.0f} | {processor:.2f} |")
+            shares = [f"{seconds / times[peer][0]:.2f}" if peer in times else "" for peer in (ZIZMOR, ACTIONLINT)]
+            print(
+                f"| {title} | {seconds:.2f} | {' | '.join(shares)} | {len(files) / seconds:.0f} | {processor:.2f} "
+                f"| {memory(commands[title]):.0f} |"
+            )
         print("\nIn one process, without the start:\n")
         print("| part | seconds | files/s | processor seconds |\n|---|---:|---:|---:|")
         for part, (seconds, processor) in in_one_process(files, arguments.repeat).items():
