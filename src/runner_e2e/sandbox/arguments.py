@@ -65,6 +65,12 @@ OPTIONS = (
     ),
     Option(name="--require", value="LAYER", help="Refuse to start without this layer.", repeats=True),
     Option(name="--without", value="LAYER", help="Switch this layer off.", repeats=True),
+    Option(
+        name="--limit",
+        value="NAME=VALUE",
+        help="A limit on: memory, processes, file-size, open-files, scratch, cpu, time; for example memory=2G.",
+        repeats=True,
+    ),
     Option(name="--keep-user", help="As root: run the agent as root without capabilities, not as a user of its own."),
     Option(name="--allow-hard-links", help="Start although a hidden file has another name outside the hidden paths."),
     Option(name="--report", value="FILE", help="Write what was hidden, exposed and active as JSON."),
@@ -92,6 +98,7 @@ class Request(Record):
     wall: str = ""
     require: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
     keep_user: bool = False
     allow_hard_links: bool = False
     report: str = ""
@@ -164,6 +171,8 @@ def policy_of(request: Request, environment: Mapping[str, str]) -> Policy:
         policy = policy.replace(identity="keep")
     if request.allow_hard_links:
         policy = policy.replace(allow_hard_links=True)
+    if request.limit:
+        policy = policy.replace(limits={**policy.limits, **_limits(request.limit)})
     for layer in (*request.require, *request.without):
         _known("layer", layer, tuple(LAYERS))
     for layer in request.without:
@@ -190,6 +199,19 @@ def _layout_policy(request: Request, environment: Mapping[str, str]) -> Policy:
         values[name] = value
     layout = request.known_layout or read_layout(request.layout)
     return apply(layout, provider=request.provider, values=values, environment=environment)
+
+
+def _limits(pairs: Sequence[str]) -> dict[str, int]:
+    from runner_e2e.sandbox.limits import InvalidLimitError, parse_limit
+
+    limits = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        try:
+            limits[name] = parse_limit(name, value)
+        except InvalidLimitError as error:
+            raise _usage(f"--limit {pair} is refused", str(error), error.fix) from error
+    return limits
 
 
 def _known(what: str, value: str, allowed: Sequence[str]) -> None:

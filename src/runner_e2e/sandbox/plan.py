@@ -48,6 +48,8 @@ class Plan(Record):
     ``launcher_user`` and ``launcher_group`` are the launcher's; ``abi`` is the Landlock ABI of the kernel.
     ``notes`` say what the view leaves open.
     ``layers`` maps a layer to "required", "best-available" or "off"; ``locked`` chooses the wall of locked mounts.
+    ``limits`` are pairs of the name of a limit and its value; ``others`` is how many processes outside the launch
+    count to the agent's user.
     ``mode`` is "privileged", "sudo" (privileged, for a launcher that is not), "user-namespace" or "bare".
     """
 
@@ -66,6 +68,8 @@ class Plan(Record):
     locked: bool = False
     abi: int = 0
     notes: tuple[str, ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
+    others: int = 0
 
     def need(self, layer: str) -> str:
         """How much *layer* matters to this launch."""
@@ -78,7 +82,7 @@ class Plan(Record):
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Plan:
         """A plan from what :meth:`to_document` made, also after a passage through JSON."""
-        values = {name: tuple(map(tuple, document[name])) for name in ("environment", "layers")}
+        values = {name: tuple(map(tuple, document[name])) for name in ("environment", "layers", "limits")}
         steps = tuple(Step(**step) for step in document["steps"])
         return cls(
             **{**document, **values, "argv": tuple(document["argv"]), "notes": tuple(document["notes"]), "steps": steps}

@@ -263,7 +263,21 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         locked=policy.wall == "locked-mounts",
         abi=host.abi,
         notes=notes,
+        limits=tuple(policy.limits.items()),
+        others=_others(policy, mode, user=agent if agent >= 0 else host.user),
     )
+
+
+def _others(policy: Policy, mode: str, *, user: int) -> int:
+    """How many processes outside the launch count to the agent's *user* where the launch ends up.
+
+    The kernel counts by user and user namespace.
+    """
+    if "processes" not in policy.limits or policy.wall == "locked-mounts":
+        return 0
+    from runner_e2e.sandbox.limits import tasks_of
+
+    return 1 if mode == "user-namespace" else tasks_of(user) + 1
 
 
 def _namespaces(mode: str, left_out: set[str]) -> int:

@@ -45,6 +45,7 @@ LAYERS: Mapping[str, Need] = {
     "scopes": "best-available",
     "self-check": "required",
 }
+NO_LIMITS: Mapping[str, int] = {}
 INDISPENSABLE = ("descriptors", "capabilities", "wall", "self-check")
 
 # Names the open descriptor of a running artifact. An agent gets its own, never that of the harness above it.
@@ -85,7 +86,8 @@ class Policy(Record):
     ``create`` and ``create_files`` are directories and empty files made before the launch. ``workspace`` are
     directories that the agent writes in under a user of its own, ``read_only`` paths that it must not change,
     ``share`` paths that it reads although its user could not reach them, ``home`` its home directory. ``user`` is the
-    number of the user for the identity ``agent``, or None for the default one. Files of a hidden path that have another
+    number of the user for the identity ``agent``, or None for the default one. ``limits`` maps names of
+    :data:`runner_e2e.sandbox.limits.LIMITS` to bytes, seconds or pieces. Files of a hidden path that have another
     name outside are refused, except in ``allow_hard_links_in``, where they are stated as a limit.
     """
 
@@ -107,6 +109,7 @@ class Policy(Record):
     hide_deputies: bool = True
     environment: EnvironmentRules = EnvironmentRules()
     layers: Mapping[str, Need] = LAYERS
+    limits: Mapping[str, int] = NO_LIMITS
 
     def need(self, layer: str) -> Need:
         """How much *layer* matters here."""
@@ -137,6 +140,7 @@ class Policy(Record):
                 "set": dict(self.environment.set_),
             },
             "layers": dict(self.layers),
+            "limits": dict(self.limits),
         }
 
 

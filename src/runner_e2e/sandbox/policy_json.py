@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from runner_e2e.errors import ConfigurationError, Place, Problem
+from runner_e2e.sandbox.limits import InvalidLimitError, parse_limit
 from runner_e2e.sandbox.policy import (
     IDENTITIES,
     INDISPENSABLE,
@@ -77,6 +78,7 @@ class _Reader:
             "identity": lambda value: self.choice("identity", value, IDENTITIES),
             "environment": self.environment,
             "layers": self.layers,
+            "limits": self.limits,
         }
         values = {name: read(document[name]) for name, read in readers.items() if name in document}
         return Policy(**values) if not self.problems else Policy()
@@ -126,6 +128,18 @@ class _Reader:
             self.wrong("environment.set is not an object of strings", 'write "set": {"NAME": "value"}')
             return rules
         return rules.replace(set_=tuple(pairs.items()))
+
+    def limits(self, value: object) -> Mapping[str, int]:
+        if not isinstance(value, dict):
+            self.wrong("limits is not an object", 'write "limits": {"memory": "2G", "processes": 512}')
+            return {}
+        chosen = {}
+        for name, amount in value.items():
+            try:
+                chosen[name] = parse_limit(name, amount)
+            except InvalidLimitError as error:
+                self.wrong(f"limits: {error}", error.fix)
+        return chosen
 
     def layers(self, value: object) -> Mapping[str, Need]:
         if not isinstance(value, dict):

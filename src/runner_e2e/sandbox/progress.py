@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.errors import LaunchError
     from runner_e2e.sandbox.events import Event
+    from runner_e2e.sandbox.limits import Crossing
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.planning import Host, Survey
     from runner_e2e.sandbox.policy import Policy
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "Ways", "exit_status", "require_landlock"]
 
 _CAN_BE_REFUSED = ("mounts", "pids", "ipc", "network", "identity")
+
+
+# What timeout(1) ends with, too.
+_LIMIT_STATUS = 124
+# 128 + SIGXCPU, 128 + SIGXFSZ
+_LIMIT_OF_STATUS = {152: "cpu", 153: "file-size"}
 
 
 def exit_status(wait_status: int) -> int:
@@ -101,6 +108,7 @@ class Progress:
         self.refused: tuple[str, str] | None = None
         self.failure: tuple[str, ...] | None = None
         self.status: int | None = None
+        self.crossing: Crossing | None = None
         self.started = False
 
     def hear(self, event: Event, on_start: Callable[[Report], None] | None = None) -> None:
@@ -118,12 +126,20 @@ class Progress:
             self.refused = (event.fields[0], event.fields[1])
         elif event.kind == "failed":
             self.failure = event.fields
+        elif event.kind == "crossed":
+            self._cross(*event.fields)
         elif event.kind == "exit":
             self.status = int(event.fields[0])
 
+    def _cross(self, limit: str, seen: str) -> None:
+        from runner_e2e.sandbox.limits import Crossing
+
+        self.crossing = Crossing(limit=limit, seen=seen)
+
     def report(self) -> Report:
         """What protects this launch."""
-        return make_report(self.plan, self.found, created=self.created, layers=self.layers, limits=tuple(self.limits))
+        report = make_report(self.plan, self.found, created=self.created, layers=self.layers, limits=tuple(self.limits))
+        return report.replace(ended=self.crossing) if self.crossing else report
 
     def outcome(self) -> Outcome:
         """How it ended; raises when the command never ran."""
@@ -131,7 +147,12 @@ class Progress:
             raise _failed(self.failure)
         if self.status is None:
             raise _failed(("125", "the first process of the sandbox was killed", "it ended without a word"))
-        return Outcome(status=exit_status(self.status), report=self.report())
+        status = exit_status(self.status)
+        if self.crossing is not None:
+            return Outcome(status=_LIMIT_STATUS, report=self.report())
+        if (name := _LIMIT_OF_STATUS.get(status)) and name in dict(self.plan.limits):
+            self._cross(name, "the kernel ended the command")
+        return Outcome(status=status, report=self.report())
 
 
 def _failed(fields: Sequence[str]) -> LaunchError:

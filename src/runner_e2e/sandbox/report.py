@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from runner_e2e.sandbox.limits import Crossing
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.planning import Survey
 
@@ -44,7 +45,8 @@ class Report(Record):
 
     ``mode`` is how the view was made: privileged, sudo, user-namespace or bare; ``wall`` what keeps it: landlock,
     locked-mounts or landlock-alone. ``user`` is the agent's. ``absent`` are paths to hide that do not exist,
-    ``created`` directories made before the launch. ``limits`` say what stays open.
+    ``created`` directories made before the launch. ``limits`` say what stays open. ``resources`` are limits on what
+    the launch may use, in bytes, seconds or pieces; ``ended`` is the one that ended it.
     """
 
     mode: str
@@ -56,6 +58,8 @@ class Report(Record):
     created: tuple[str, ...]
     layers: tuple[LayerState, ...]
     limits: tuple[str, ...]
+    resources: tuple[tuple[str, int], ...] = ()
+    ended: Crossing | None = None
 
     def state(self, layer: str) -> str:
         """The state of one layer."""
@@ -64,7 +68,23 @@ class Report(Record):
     def to_document(self) -> dict[str, object]:
         """The JSON object of this report."""
         layers = [entry.values() for entry in self.layers]
-        return {"schema": REPORT_SCHEMA, **self.values(), "layers": layers}
+        ended = self.ended.values() if self.ended else None
+        return {
+            "schema": REPORT_SCHEMA,
+            **self.values(),
+            "layers": layers,
+            "resources": dict(self.resources),
+            "ended": ended,
+        }
+
+    def verdict(self) -> str:
+        """Which limit ended the launch, for people; "" if none did."""
+        if self.ended is None:
+            return ""
+        from runner_e2e.sandbox.limits import show
+
+        value = show(self.ended.limit, dict(self.resources)[self.ended.limit])
+        return f"sandbox: ended by the limit {self.ended.limit} ({value}): {self.ended.seen}"
 
     def lines(self) -> list[str]:
         """The report as short lines for a log."""
@@ -74,6 +94,11 @@ class Report(Record):
         lines += [f"sandbox: exposed {path}" for path in self.exposed]
         lines += [f"sandbox: created {path}" for path in self.created]
         lines += [f"sandbox: absent {path}" for path in self.absent]
+        if self.resources:
+            from runner_e2e.sandbox.limits import show
+
+            amounts = ", ".join(f"{name} {show(name, value)}" for name, value in self.resources)
+            lines.append(f"sandbox: limits: {amounts}")
         lines += [f"sandbox: {e.layer} {e.state}: {e.why}" for e in self.layers if e.state == "unavailable"]
         return lines + [
             f"sandbox: limit: {text}" for text in self.limits if text not in (*_ALWAYS, _OPEN_WITHOUT["network"])
@@ -113,6 +138,7 @@ def make_report(
         exposed=tuple(fact.real for fact in found.exposed),
         created=created,
         layers=tuple(states),
+        resources=plan.limits,
         limits=(*_ALWAYS, *dict.fromkeys((*opened, *plan.notes, *found.limits, *limits))),
     )
 
