@@ -34,6 +34,7 @@ PIECES_OF_COMMANDS = (
     'x=$(basename "$ID")',
     "jq --arg id \"$ID\" '.x == $id' f",
     "npm ci && pip install x",
+    "tool --x # runner-e2e: ignore[confidential-summary] nothing is there",
     "make",
 )
 NEIGHBOURS = st.sampled_from(

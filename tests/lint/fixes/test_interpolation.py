@@ -177,7 +177,76 @@ def test_other_shells_are_left_alone(tmp_path: Path) -> None:
         "    steps:", "    strategy: {matrix: {os: [windows-latest]}}\n    steps:"
     )
     assert repaired(repair, windows, HOLE, tmp_path) is None
+    elsewhere = windows.replace("windows-latest", "macos-latest") + "  b: {runs-on: windows-latest}\n"
+    assert repaired(repair, elsewhere, HOLE, tmp_path) is not None
+    assert repaired(repair, elsewhere.replace("matrix.os", "vars.os"), HOLE, tmp_path) is None
     assert fixed(f'tool "{HOLE}"', tmp_path, shell="sh") == ('tool "$INPUTS_ID"', ENV, True)
+
+
+POWERSHELL = {
+    'tool "@"': ('tool "${env:INPUTS_ID}"', True),
+    "tool \"a@-b\" 'x'": ("tool \"a${env:INPUTS_ID}-b\" 'x'", True),
+    "tool '@'": ('tool "${env:INPUTS_ID}"', True),
+    "tool 'it''s @'": ('tool "it\'s ${env:INPUTS_ID}"', True),
+    "tool @ -x": ('tool "${env:INPUTS_ID}" -x', False),
+    'tool "$(foo "@")"': None,
+    'tool "`@"': None,
+    "tool '$x @'": None,
+    "@ -x": None,
+    "$x = @": None,
+    "if (@) { }": None,
+}
+
+
+@pytest.mark.parametrize("script", POWERSHELL)
+def test_powershell(script: str, tmp_path: Path) -> None:
+    found = fixed(script.replace("@", HOLE), tmp_path, shell="pwsh")
+    expected = POWERSHELL[script]
+    assert found == ((expected[0], ENV, expected[1]) if expected is not None else None)
+
+
+def test_texts_of_several_lines_in_powershell(tmp_path: Path) -> None:
+    found = fixed(f'$x = @"\n"a" {HOLE}\n"@', tmp_path, shell="pwsh")
+    assert found == ('$x = @"\n"a" ${env:INPUTS_ID}\n"@', ENV, True)
+    assert fixed(f"$x = @'\n{HOLE}\n'@", tmp_path, shell="pwsh") is None
+
+
+def test_powershell_keeps_comments_and_is_the_default_of_windows(tmp_path: Path) -> None:
+    assert fixed(f"tool # {HOLE}", tmp_path, shell="powershell") == ("tool # inputs.id", None, True)
+    found = fixed(f'tool "{HOLE}"', tmp_path, system="windows-latest")
+    assert found == ('tool "${env:INPUTS_ID}"', ENV, True)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("tool @", "tool %INPUTS_ID%"),
+        ('if "@"=="x" tool', 'if "%INPUTS_ID%"=="x" tool'),
+        ("tool %@%", None),
+        ("tool ^@", None),
+    ],
+)
+def test_cmd(script: str, expected: str | None, tmp_path: Path) -> None:
+    found = fixed(script.replace("@", HOLE), tmp_path, shell="cmd")
+    assert found == ((expected, ENV, True) if expected is not None else None)
+    assert fixed(f"rem {HOLE}", tmp_path, shell="cmd") == ("rem inputs.id", None, True)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("print('@')", 'import os\nprint(os.environ["INPUTS_ID"])'),
+        ("import os\nprint('ä', \"@\")", "import os\nprint('ä', os.environ[\"INPUTS_ID\"])"),
+        ("print('a @')", None),
+        ("print(f'{1}@')", None),
+        ("print('''@''')", None),
+        ("print(@)", None),
+        ("print('@'", None),
+    ],
+)
+def test_python(script: str, expected: str | None, tmp_path: Path) -> None:
+    found = fixed(script.replace("@", HOLE), tmp_path, shell="python")
+    assert found == ((expected, ENV, False) if expected is not None else None)
 
 
 @pytest.mark.parametrize("script", [script for script in KEPT if "tool" not in script and "<<" not in script])

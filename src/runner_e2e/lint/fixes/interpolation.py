@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression import Access, Call, Constant, Context, ExpressionError, parse, walk
 from runner_e2e.lint.finding import Fix
+from runner_e2e.lint.fixes.other_shells import read_in_cmd, read_in_powershell, read_in_python
 from runner_e2e.lint.fixes.scripts import Program, form_of, script_at
 from runner_e2e.lint.fixes.variables import entry_with, free_name, is_name, own_variables
-from runner_e2e.lint.fixes.yaml_edits import put, replace_part
+from runner_e2e.lint.fixes.yaml_edits import insert_line, put, replace_part
 from runner_e2e.lint.shell.ir import Inserted, Simple
 
 if TYPE_CHECKING:
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from runner_e2e.lint.repository import Document, Repository
 
 __all__ = ["Replacement", "as_variable", "repair"]
+
+_READERS = (
+    ("pwsh", read_in_powershell),
+    ("powershell", read_in_powershell),
+    ("cmd", read_in_cmd),
+    ("python", read_in_python),
+)
 
 _OPEN_BRACE = re.compile(r"(?<!\$)\{[^\s;]*\Z")
 # What a shell reads as more than the characters themselves, by what stands around them.
@@ -36,8 +44,7 @@ def repair(finding: Finding, document: Document, repository: Repository) -> Fix 
     if script is None:
         return None
     number = next((number for number, hole in enumerate(script.holes) if hole.start == script.index), None)
-    program = script.program()
-    if number is None or program is None:
+    if number is None:
         return None
     hole = script.holes[number]
     inner = script.text[hole.inner_start : hole.inner_end]
@@ -45,9 +52,40 @@ def repair(finding: Finding, document: Document, repository: Repository) -> Fix 
         expression = parse(inner)
     except ExpressionError:
         return None
+    if script.shell.posix is None:
+        return _elsewhere(script, number, expression)
+    program = script.program()
+    if program is None:
+        return None
     if program.hole_at(hole.start) is None:
         return _in_comment(script, program, hole)
     return _with_variable(script, program, number, expression)
+
+
+def _elsewhere(script: StepScript, number: int, expression: Expression) -> Fix | None:
+    """The variable in a script of another shell than bash and sh."""
+    read = next((read for prefix, read in _READERS if script.shell.language.startswith(prefix)), None)
+    hole = script.holes[number]
+    whole = script.text[hole.start : hole.end]
+    chosen = _variable(script, expression, whole)
+    if read is None or chosen is None:
+        return None
+    name, in_env = chosen
+    found = read(script.text, [(each.start, each.end) for each in script.holes], number, name)
+    if found is None:
+        return None
+    if found.comment:
+        return _named(script, hole)
+    edits = [replace_part(script.document, script.scalar, found.start, found.end, found.text)]
+    if found.preamble:
+        edits.append(insert_line(script.document, script.scalar, found.preamble))
+    if not in_env:
+        edits.append(put(script.document, script.step.node, ("env", name), whole, after="run"))
+    made = tuple(edit for edit in edits if edit is not None)
+    if len(made) < len(edits):
+        return None
+    title = f"read `{whole}` from the environment variable `{name}`"
+    return Fix(title=title, safe=found.safe and _keeps(expression, found.quoting), edits=made)
 
 
 def _in_comment(script: StepScript, program: Program, hole: Embedded) -> Fix | None:
@@ -59,6 +97,11 @@ def _in_comment(script: StepScript, program: Program, hole: Embedded) -> Fix | N
         changed = program.changed(hole.start, hole.end, text)
         if changed is None or form_of(changed) != before:
             return None
+    return _named(script, hole)
+
+
+def _named(script: StepScript, hole: Embedded) -> Fix | None:
+    words = script.text[hole.inner_start : hole.inner_end].strip()
     edit = replace_part(script.document, script.scalar, hole.start, hole.end, words)
     title = f"name `{words}` in the comment without its value"
     return Fix(title=title, safe=True, edits=(edit,)) if edit is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -32,6 +33,8 @@ _SYSTEMS: Final[tuple[tuple[str, Literal["linux", "macos", "windows"]], ...]] = 
     ("macos", "macos"),
     ("windows", "windows"),
 )
+
+_CHOSEN_ELSEWHERE = re.compile(r"\b(?:inputs|env|vars|needs|github|steps|fromjson)\b")
 
 Form = object
 """What a program does, without its places: equal forms are the same commands with the same words."""
@@ -219,7 +222,12 @@ def _shell(located: Located, document: Document) -> StepShell | None:
         found = block.scalar("shell")
         if found is not None:
             return None if "${{" in found.value else step_shell(found.value)
-    labels = job.runner_labels if job is not None else ()
-    if any("${{" in label for label in labels) and "windows" in document.text.lower():
-        return None
-    return step_shell(None, windows=any("windows" in label.lower() for label in labels))
+    labels = " ".join(job.runner_labels).lower() if job is not None else ""
+    if job is not None and "${{" in labels:
+        # A matrix stands in the job; what else may choose the system may stand anywhere.
+        text = document.text
+        if job.node is not None and not _CHOSEN_ELSEWHERE.search(labels):
+            text = job.node.source.text[job.node.start : job.node.end]
+        if "windows" in text.lower():
+            return None
+    return step_shell(None, windows="windows" in labels)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.repository import Document
     from runner_e2e.lint.values import Span
 
-__all__ = ["Located", "is_shared", "line_break", "node_at", "put", "replace_part", "replace_value"]
+__all__ = ["Located", "insert_line", "is_shared", "line_break", "node_at", "put", "replace_part", "replace_value"]
 
 _BEFORE_KEY = re.compile(r" *(?:- +)*")
 _AFTER_VALUE = re.compile(r"[ \t]*(?:[ \t]#[^\r\n]*)?(?=\r|\n|\Z)")
@@ -142,6 +142,20 @@ def replace_part(document: Document, scalar: Scalar, start: int, end: int, text:
         written = text
     edit = Edit(path=document.path, start=first, end=last, text=written)
     return edit if _becomes(scalar, edit, value) else None
+
+
+def insert_line(document: Document, scalar: Scalar, line: str) -> Edit | None:
+    """Puts *line* before the first line of a literal block scalar."""
+    found = _LINE_END.match(scalar.source.text, scalar.start)
+    if scalar.style != "|" or found is None or is_shared(document, scalar) or not scalar.value.strip():
+        return None
+    start = scalar.offset(0)
+    before = scalar.source.text[scalar.source.line_starts[scalar.source.position(start)[0] - 1] : start]
+    if before.strip() or scalar.value[0] in " \n":
+        return None
+    text = f"{line}{line_break(scalar.source.text, scalar.start)}{before}"
+    edit = Edit(path=document.path, start=start, end=start, text=text)
+    return edit if _becomes(scalar, edit, f"{line}\n{scalar.value}") else None
 
 
 def _width(scalar: Scalar, index: int) -> int:
