@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner_e2e.lint.advice import advise
+from runner_e2e.lint.advice import advise, placed
 from runner_e2e.lint.languages import ANALYSERS
 
 INHERITED = "`tool` inherits the environment: let it read `CELL` there, and leave the argument out"
@@ -38,3 +38,10 @@ def test_every_language_says_how_to_hand_a_value_over(kind: str) -> None:
     assert "environment" in said
     assert "VALUE" in said
     assert "{{" not in said
+
+
+def test_what_is_only_possible_is_said_so() -> None:
+    assert placed("environment", command="tool", sure=True) == "is an argument of `tool`"
+    assert placed("environment", command="tool", sure=False) == "may be an argument of `tool`"
+    assert placed("possible", command="run", sure=False) == "may be an argument of a process that `run` starts"
+    assert "not known" in advise("possible", command="run", argument="$env:ID")

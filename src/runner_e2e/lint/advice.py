@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-__all__ = ["advise"]
+__all__ = ["advise", "placed"]
 
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _OPTION_VALUE = re.compile(r"^[\"']?(-{0,2}[A-Za-z][\w-]*)=")
@@ -27,12 +27,13 @@ _BY_KIND = {
     "ruby": 'hand it over in the environment, `system({{"VALUE" => …}}, …)`, and read it there',
     "powershell": "hand it over in the environment, `$env:VALUE = …` before the command, and read it there",
     "cmd": "hand it over in the environment, `set VALUE=…` before the command, and read it there",
+    "possible": "what `{command}` does is not known here: see whether it starts a process with what it is given",
     "runner": "the runner makes this command line: give a handle here, and let the program read the value from a file",
     "action": "give the action a handle, or do this in a script that reads the value from its environment",
     "action-environment": "give the variable only to the steps that need it: this action puts all it inherits there",
 }
 
-_FIXED = frozenset(("builtin", "runner", "action", "action-environment"))
+_FIXED = frozenset(("builtin", "possible", "runner", "action", "action-environment"))
 """Kinds whose advice is the same for every command."""
 
 _INHERITED = {
@@ -73,6 +74,13 @@ _BUILTINS = {
     "[": "`[[ … ]]`",
     "expr": "`$(( … ))` and `${{{name}…}}`",
 }
+
+
+def placed(kind: str, *, command: str, sure: bool) -> str:
+    """Where a value stands, in words that follow it: as an argument of *command*, surely or perhaps."""
+    if kind == "possible":
+        return f"may be an argument of a process that `{command}` starts"
+    return f"{'is' if sure else 'may be'} an argument of `{command}`"
 
 
 def advise(kind: str, *, command: str, argument: str, before: str = "") -> str:

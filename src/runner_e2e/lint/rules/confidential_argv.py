@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.advice import advise
+from runner_e2e.lint.advice import advise, placed
 from runner_e2e.lint.finding import Finding, Rule, flow_of, named
 from runner_e2e.lint.fixes.arguments import repair
 from runner_e2e.lint.sighting import Surface
+from runner_e2e.lint.values import Confidence
 
 if TYPE_CHECKING:
     from runner_e2e.lint.sighting import Sighting
@@ -30,12 +31,14 @@ def check(sighting: Sighting) -> Finding | None:
     taints = [taint for taint in sighting.taints if taint.label.kind == "confidential"]
     if sighting.surface is not Surface.ARGV or not taints:
         return None
+    confidence = max(taint.confidence for taint in taints)
+    where = placed(sighting.advice, command=sighting.subject, sure=confidence > Confidence.LOW)
     return Finding(
         rule="confidential-argv",
         level="error",
-        confidence=max(taint.confidence for taint in taints),
+        confidence=confidence,
         span=sighting.origin.span(sighting.start, sighting.end),
-        message=f"{named(taints)} is an argument of `{sighting.subject}`",
+        message=f"{named(taints)} {where}",
         why="every process on the machine can read this command line, the agent too",
         fix=advise(sighting.advice, command=sighting.subject, argument=sighting.detail, before=sighting.line_before),
         flow=flow_of(taints),

@@ -209,7 +209,7 @@ class Machine(ABC):
         if self.site is not None and not source.exact:
             source, at = self.site
             start, end = at.start, at.end
-        if isinstance(at, Foreign):
+        if isinstance(at, Foreign) and advice != "possible":
             advice = at.language
         text = source.origin.text[start:end]
         ended = frozenset(

@@ -284,9 +284,8 @@ class Interpreter(Expansion):
         if _is_batch(words[0].value):  # it runs in this process, and may start others
             launch = Launch(start=node.start, end=node.end)
             for one in arguments[1:]:
-                self.process.leak(
-                    replace(one, value=one.value.weakened(Confidence.LOW)), launch, command=name or "a script"
-                )
+                possible = replace(one, value=one.value.weakened(Confidence.LOW))
+                self.process.leak(possible, launch, command=name or "a script", advice="possible")
             return
         if name:
             arguments[0] = Argument(

@@ -216,7 +216,7 @@ class Machine(ABC):
             if found:
                 value = Value.of(found).weakened(Confidence.LOW)
                 launch = Launch(start=call.start, end=call.end)
-                self.process.leak(Argument(value, one.start, one.end), launch, command=reason)
+                self.process.leak(Argument(value, one.start, one.end), launch, command=reason, advice="possible")
         return any_with(merged(taints | taints_of(call.this)), Confidence.LOW)
 
     def harmless(self, call: Call) -> Js:

@@ -191,7 +191,7 @@ class Machine(ABC):
             if taints:
                 value = Value.of(taints).weakened(Confidence.LOW)
                 launch = Launch(start=start, end=end)
-                self.process.leak(Argument(value, word.start, word.end), launch, command=command)
+                self.process.leak(Argument(value, word.start, word.end), launch, command=command, advice="possible")
 
     # --- completed by the interpreter
 
