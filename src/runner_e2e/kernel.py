@@ -49,6 +49,7 @@ __all__ = [
     "drop_ambient_capabilities",
     "drop_bounding_capability",
     "effective_capabilities",
+    "enter_namespaces",
     "file_system_magic",
     "forbid_new_privileges",
     "holds_bounding_capability",
@@ -62,6 +63,7 @@ __all__ = [
     "new_file_system",
     "overwrite",
     "overwrite_c_environment",
+    "prefault",
     "restrict_self",
     "set_capabilities",
     "set_child_subreaper",
@@ -70,12 +72,14 @@ __all__ = [
     "set_name",
     "set_parent_death_signal",
     "signal_descriptor",
+    "start_idle_process",
     "system_call",
     "umount",
     "unblock_signals",
     "unshare",
 ]
 
+CLONE_VM: Final = 0x00000100
 CLONE_NEWNS: Final = 0x00020000
 CLONE_NEWIPC: Final = 0x08000000
 CLONE_NEWUSER: Final = 0x10000000
@@ -143,11 +147,13 @@ SECCOMP_SET_MODE_FILTER: Final = 1
 KEYCTL_JOIN_SESSION_KEYRING: Final = 1
 CAPABILITY_VERSION_3: Final = 0x20080522
 SIGCHLD: Final = 17
+MADV_POPULATE_WRITE: Final = 23
 _STATFS_BYTES: Final = 256  # more than `struct statfs` has anywhere; its first word is f_type
 
 # PyDLL keeps the interpreter lock during a call, so that a process made by `clone` comes back holding it.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_idle_stack = ctypes.create_string_buffer(1 << 14)
 
 
 def _checked(result: int, what: str) -> int:
@@ -217,6 +223,23 @@ def clone_process(flags: int) -> int:
     """
     arguments = [_long(flags | SIGCHLD), _long(0), _long(0), _long(0), _long(0)]
     return _call(_old_call("clone"), "clone", *arguments)
+
+
+def start_idle_process(flags: int) -> int:
+    """A child in new namespaces that only waits to be killed, for the namespaces' sake; returns its process id.
+
+    It shares this process's memory and runs nothing but pause(2) of the C library on a stack of its own, so that
+    nothing is copied. Signals must be blocked while it is there: no handler may run in it.
+    """
+    top = ctypes.addressof(_idle_stack) + len(_idle_stack)
+    function = ctypes.cast(_libc.pause, ctypes.c_void_p)
+    arguments = (function, ctypes.c_void_p(top), ctypes.c_int(flags | CLONE_VM | SIGCHLD), None)
+    return _checked(_libc.clone(*arguments), "clone")
+
+
+def enter_namespaces(descriptor: int, flags: int) -> None:
+    """Moves this process into the namespace open as *descriptor*, or those of the process it is a pidfd of."""
+    _checked(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(flags)), "setns")
 
 
 def unshare(flags: int) -> None:
@@ -407,6 +430,22 @@ def arguments_area() -> tuple[int, int]:
         fields = file.read().rpartition(b")")[2].split()
     start, end = int(fields[45]), int(fields[46])
     return start, end - start
+
+
+def prefault() -> None:
+    """Takes now the page faults that this process would have later, where it writes what it shares with its parent.
+
+    Does nothing without ``/proc`` or before Linux 5.14.
+    """
+    try:
+        with open("/proc/self/maps", "rb") as file:  # noqa: PTH123 - as above
+            areas = [line.split(None, 2)[:2] for line in file]
+    except OSError:
+        return
+    for area, rights in areas:
+        start, end = (int(number, 16) for number in area.split(b"-"))
+        if rights == b"rw-p":
+            _libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), ctypes.c_int(MADV_POPULATE_WRITE))
 
 
 def overwrite(address: int, content: bytes) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from runner_e2e import kernel
 from runner_e2e.errors import LaunchError
-from runner_e2e.sandbox import service
+from runner_e2e.sandbox import request, service
 from runner_e2e.sandbox.events import Streams, parse
 from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
@@ -131,10 +131,12 @@ class Launch:
 class Launcher:
     """Starts commands in the sandbox from a process with threads, memory and other children of its own.
 
-    One small process is started at once and forks every launch. It ends with this object (or this process).
+    One small process is started at once and forks every launch. It ends with this object (or this process). Between
+    launches it keeps the processes of the next one ready, unless *keep_standby* is false.
     """
 
-    def __init__(self, *, python: str = sys.executable) -> None:
+    def __init__(self, *, python: str = sys.executable, keep_standby: bool = True) -> None:
+        self._keep_standby = keep_standby
         self._host = read_host()
         self._services: dict[bool, _Service] = {}
         self._python = python
@@ -203,7 +205,7 @@ class Launcher:
     def _service(self, *, sudo: bool) -> _Service:
         with self._lock:
             if sudo not in self._services:
-                self._services[sudo] = _Service(self._python, sudo=sudo)
+                self._services[sudo] = _Service(self._python, sudo=sudo, keep_standby=self._keep_standby)
             return self._services[sudo]
 
     def _attempt(self, progress: Progress, stdin: int, stdout: int, stderr: int) -> Launch | None:
@@ -237,9 +239,9 @@ class _SudoRefusedError(Exception):
 class _Service:
     """The other end of :func:`service.serve`."""
 
-    def __init__(self, python: str, *, sudo: bool) -> None:
+    def __init__(self, python: str, *, sudo: bool, keep_standby: bool) -> None:
         self.lock = threading.Lock()
-        words = [*_sudo(), *service.command(python)] if sudo else service.command(python)
+        words = [*(_sudo() if sudo else ()), *service.command(python, keep_standby=keep_standby)]
         environment: dict[str, str] | None = None if sudo else {}
         nothing = subprocess.DEVNULL
         self.socket, theirs = socket.socketpair()
@@ -271,7 +273,7 @@ class _Service:
         """Sends one request."""
         try:
             with self.lock:
-                service.request(self.socket, progress.plan, streams)
+                request.send(self.socket, request.Request(plan=progress.plan, streams=streams, maps={}))
         except OSError as error:
             raise LaunchError(
                 "the process that starts launches is gone", why=str(error), fix="make a new Launcher"
@@ -294,7 +296,7 @@ def through_sudo(progress: Progress, streams: Streams, mask: bytes) -> Callable[
     """Starts a launch of the command line through a service of its own; None when there is no way to root."""
     kernel.unblock_signals(mask)
     try:
-        one = _Service(sys.executable, sudo=True)
+        one = _Service(sys.executable, sudo=True, keep_standby=False)
     except _SudoRefusedError as error:
         progress.refused = ("mounts", str(error))
         return None

@@ -1,121 +1,130 @@
-"""The first process of a launch: makes the view, starts the agent, passes signals on, and ends everything with it.
+"""The first process of a launch: starts the one that becomes the agent, passes signals on, and ends all with it.
 
-Where there is a pid namespace the kernel ends every process in it with this one; elsewhere this process adopts orphans
-and ends them itself.
+It waits beside the other until a launch is asked for. Where there is a pid namespace the kernel ends every process in
+it with this one; elsewhere this process adopts orphans and ends them itself.
 """
 
 from __future__ import annotations
 
+import _socket  # see request.py
 import os
 import select
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import inside, mounts
-from runner_e2e.sandbox.events import Reporter, Streams
+from runner_e2e.sandbox import inside, request
+from runner_e2e.sandbox.events import Reporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import NoReturn
 
-    from runner_e2e.sandbox.plan import Plan
+    from runner_e2e.sandbox.standby import Kind
 
 __all__ = ["hide_arguments", "run"]
 
-_SIGKILL = 9
+_SIGCHLD, _SIGKILL = 17, 9
 _NAME = b"sandbox"
 
 
-def run(plan: Plan, streams: Streams, maps: Mapping[tuple[int, int], int]) -> NoReturn:
-    """Runs the launch in this process, which must be a fresh fork, and never returns.
+def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
+    """Runs one launch of *kind* in this process, which must be a fresh fork, and never returns.
 
-    *maps*: owner and group of files on disk -> descriptor of the user namespace that shows them as the agent's.
+    *channel* is the socket through which the launch is asked for; closed before, it ends this process. *mask* is the
+    agent's signal mask.
     """
-    report = Reporter(streams.events)
+    kernel.default_action(_SIGCHLD)
+    kernel.block_signals()
+    report: Reporter | None = None
     try:
-        status = _run(plan, streams, maps, report)
+        signals = kernel.signal_descriptor()
+        connection, signals = _keep_only(channel, signals)
+        try:
+            _settle(kind)
+        except OSError as error:
+            _refuse(connection, error)
+        link, agents = request.pair()
+        agent = os.fork()
+        if agent == 0:
+            link.close()
+            inside.become(connection, agents, mask, warm=warm)
+        agents.close()
+        connection.close()
+        if warm:
+            kernel.prefault()
+        message, descriptors = request.receive_descriptors(link, 1)
+        if not descriptors:
+            os._exit(0)  # nothing was asked for, or it was refused
+        events, control, *mounts = descriptors
+        report = Reporter(events)
+        if message == inside.OWN_MOUNTS:
+            _follow(agent, mounts)
+        if _let_start(link):
+            report.tell("started")
+        status = _serve(agent, control, signals, alone=bool(kind.namespaces & kernel.CLONE_NEWPID))
         report.tell("exit", status)
         os._exit(0)
-    except mounts.ChangedError as error:
-        fix = "leave hidden and exposed paths alone while a launch starts"
-        report.tell("failed", 125, "the launch was stopped before the agent started", error, fix)
-    except _UnavailableError as error:
-        report.tell("unavailable", error.layer, error.why)
     except BaseException as error:  # noqa: BLE001 - nothing may come back into the caller's code from this fork
-        report.tell("failed", 125, "the sandbox could not be set up", f"{type(error).__name__}: {error}", "")
+        if report:
+            report.tell("failed", 125, "the sandbox could not be set up", f"{type(error).__name__}: {error}", "")
     os._exit(125)
 
 
-class _UnavailableError(Exception):
-    """The host refuses a layer; the launcher may try a way that does without it."""
-
-    def __init__(self, layer: str, error: OSError) -> None:
-        self.layer = layer
-        self.why = error.strerror if isinstance(error.strerror, str) else str(error)
-        super().__init__(self.why)
-
-
-def _run(plan: Plan, streams: Streams, maps: Mapping[tuple[int, int], int], report: Reporter) -> int:
-    mask = kernel.block_signals()
-    signals = kernel.signal_descriptor()
-    own, signals, maps = _keep_only(streams, signals, maps)
-    report.descriptor = own.events
-    alone = bool(plan.namespaces & kernel.CLONE_NEWPID)
-    if plan.namespaces & kernel.CLONE_NEWUSER:
+def _settle(kind: Kind) -> None:
+    """Makes this process the first one of its namespaces, with nothing of the launcher's open or shown."""
+    if kind.namespaces & kernel.CLONE_NEWUSER:
         kernel.set_dumpable(dumpable=True)  # else the maps belong to root
-        inside.map_own_ids(plan.launcher_user, plan.launcher_group)
-    if alone:
+        inside.map_own_ids(kind.user, kind.group)
+    if kind.namespaces & kernel.CLONE_NEWPID:
         # The kernel ends a pid namespace with its first process.
         kernel.set_parent_death_signal(_SIGKILL)
     else:
         # This process must outlive its launcher, to end what it adopted: the end of the control pipe tells it.
         kernel.set_child_subreaper()
     hide_arguments()
-    if plan.namespaces & kernel.CLONE_NEWNS:
-        _mount(plan, maps)
-    if plan.namespaces & kernel.CLONE_NEWNET:
+    if kind.namespaces & kernel.CLONE_NEWNET:
         _raise_loopback()
     kernel.set_dumpable(dumpable=False)
-    _tell_namespaces(plan, report)
-    started_read, started_write = os.pipe2(os.O_CLOEXEC)
-    agent = os.fork()
-    if agent == 0:
-        inside.become(plan, own, started_write, report, mask)
-    report.noted = b""  # the agent's process tells it
-    os.close(started_write)
-    _let_go(own)
-    if os.read(started_read, 1) == b"":
-        report.tell("started")
-    return _serve(agent, own.control, signals, alone=alone)
+    os.chdir("/")
 
 
-def _keep_only(
-    streams: Streams, signals: int, maps: Mapping[tuple[int, int], int]
-) -> tuple[Streams, int, Mapping[tuple[int, int], int]]:
-    """Closes every descriptor but 0 to 2 and those of this launch, which get the numbers from 3 on."""
-    program = [streams.program] if streams.program >= 0 else []
-    agents = (streams.stdin, streams.stdout, streams.stderr)
-    wanted = (*agents, streams.events, streams.control, signals, *maps.values(), *program)
-    high = max(*wanted, 3 + len(wanted)) + 1
+def _refuse(connection: _socket.socket, error: OSError) -> NoReturn:
+    """Answers the request, once it comes, that nothing can be started here."""
+    wanted = request.receive(connection)
+    if wanted:
+        Reporter(wanted.streams.events).tell("failed", 125, "the sandbox could not be set up", str(error), "")
+    os._exit(125)
+
+
+def _let_start(link: _socket.socket) -> bool:
+    """Lets the agent's process go on; whether it became the agent, which closes its end."""
+    try:
+        link.send(b"1")
+        return not link.recv(1)
+    except (BrokenPipeError, ConnectionResetError):
+        return False
+
+
+def _follow(agent: int, mounts: list[int]) -> None:
+    """Joins the mount namespace that the agent's process made: nothing inside may lead to the mounts outside.
+
+    *mounts* holds its descriptor; it is empty without ``/proc``.
+    """
+    descriptor = mounts[0] if mounts else os.pidfd_open(agent)
+    kernel.enter_namespaces(descriptor, kernel.CLONE_NEWNS)
+    os.close(descriptor)
+
+
+def _keep_only(channel: int, signals: int) -> tuple[_socket.socket, int]:
+    """Closes every descriptor but these two, which become 3 and 4; nothing stands at 0 to 2."""
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    wanted = (nothing, nothing, nothing, channel, signals)
+    high = max(*wanted, len(wanted)) + 1
     for index, descriptor in enumerate(wanted):
         os.dup2(descriptor, high + index, inheritable=False)
     for index in range(len(wanted)):
-        os.dup2(high + index, 3 + index, inheritable=False)
-    os.closerange(3 + len(wanted), 2**31 - 1)
-    last = 2 + len(wanted) if program else -1
-    kept = Streams(stdin=3, stdout=4, stderr=5, events=6, control=7, program=last)
-    return kept, 8, {owner: 9 + index for index, owner in enumerate(maps)}
-
-
-def _let_go(own: Streams) -> None:
-    """Leaves the agent's streams and working directory to the agent, so that they close when it is done with them."""
-    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for descriptor in (0, 1, 2):
-        os.dup2(nothing, descriptor, inheritable=False)
-    for descriptor in (nothing, own.stdin, own.stdout, own.stderr, own.program):
-        if descriptor >= 0:
-            os.close(descriptor)
-    os.chdir("/")
+        os.dup2(high + index, index, inheritable=False)
+    os.closerange(len(wanted), 2**31 - 1)
+    return _socket.socket(fileno=3), 4
 
 
 _arguments_are_hidden = False
@@ -138,50 +147,17 @@ def hide_arguments() -> None:
     kernel.set_name(_NAME.decode())
 
 
-def _mount(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
-    try:
-        layer = "mounts"
-        mounts.make_view(plan, maps)
-        if plan.mapped:
-            covered = bool(plan.namespaces & kernel.CLONE_NEWIPC)
-            mounts.add_account(plan.user, plan.group, dict(plan.environment).get("HOME", "/"), keep=covered)
-        if plan.namespaces & kernel.CLONE_NEWIPC:
-            layer = "ipc"
-            mounts.mount_memory_files()
-        if plan.namespaces & kernel.CLONE_NEWPID:
-            layer = "pids"
-            mounts.mount_processes()
-    except mounts.OwnershipError as error:
-        raise _UnavailableError("identity", error) from error
-    except OSError as error:
-        raise _UnavailableError(layer, error) from error
-
-
 def _raise_loopback() -> None:
     """Switches on the one interface of a new network namespace."""
     import fcntl
-    import socket
     import struct
 
     get_flags, set_flags, up = 0x8913, 0x8914, 0x1  # SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as any_socket:
-        request = struct.pack("16sH22x", b"lo", 0)
-        flags = struct.unpack("16sH22x", fcntl.ioctl(any_socket, get_flags, request))[1]
-        fcntl.ioctl(any_socket, set_flags, struct.pack("16sH22x", b"lo", flags | up))
-
-
-def _tell_namespaces(plan: Plan, report: Reporter) -> None:
-    for layer, flag in (
-        ("mounts", kernel.CLONE_NEWNS),
-        ("pids", kernel.CLONE_NEWPID),
-        ("ipc", kernel.CLONE_NEWIPC),
-        ("network", kernel.CLONE_NEWNET),
-    ):
-        if plan.namespaces & flag:
-            report.layer(layer, "active")
-    if plan.namespaces and plan.need("startup-files") != "off":
-        why = "another user" if plan.mapped else "read-only, in a home of its own"
-        report.layer("startup-files", "active", why)
+    any_socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
+    question = struct.pack("16sH22x", b"lo", 0)
+    flags = struct.unpack("16sH22x", fcntl.ioctl(any_socket, get_flags, question))[1]
+    fcntl.ioctl(any_socket, set_flags, struct.pack("16sH22x", b"lo", flags | up))
+    any_socket.close()
 
 
 def _serve(agent: int, control: int, signals: int, *, alone: bool) -> int:

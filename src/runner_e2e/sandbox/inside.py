@@ -6,17 +6,23 @@ import errno
 import os
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import landlock, seccomp
+from runner_e2e.sandbox import landlock, mounts, request, seccomp
+from runner_e2e.sandbox.events import Reporter
 from runner_e2e.sandbox.policy import RUNTIME_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from typing import NoReturn
 
-    from runner_e2e.sandbox.events import Reporter, Streams
+    from runner_e2e.sandbox.events import Streams
     from runner_e2e.sandbox.plan import Plan, Step
 
-__all__ = ["become", "drop_bounding_set", "map_own_ids"]
+__all__ = ["OWN_MOUNTS", "SAME_MOUNTS", "become", "drop_bounding_set", "map_own_ids"]
+
+# What the first process is told: whether the agent has a mount namespace of its own.
+OWN_MOUNTS, SAME_MOUNTS = b"m", b"s"
+_OWN_MOUNTS_FILE = "/proc/self/ns/mnt"
 
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -32,38 +38,89 @@ class _RefusedError(Exception):
         self.event = (status, what, why, fix)
 
 
-def become(plan: Plan, streams: Streams, started: int, report: Reporter, mask: bytes) -> NoReturn:
-    """Turns this fresh fork into the agent, or reports why not. A byte on *started* says that it did not."""
+def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: bool) -> NoReturn:
+    """Turns this fresh fork into the agent that is asked for through *channel*, or reports why not.
+
+    *link* leads to the first process, which gets the descriptors that it needs through it. A byte on it says that
+    there will be no agent.
+    """
+    report: Reporter | None = None
+    event: tuple[object, ...]
     try:
         os.setsid()
-        report.layer("descriptors", "active")
-        report.layer("session", "active")
-        _leave_keyrings(plan, report)
-        _change_user(plan, report)
-        _raise_wall(plan, report)
-        _drop_capabilities()
-        report.layer("capabilities", "active")
-        _take_keyrings_away(plan, report)
+        if warm:
+            kernel.prefault()
+        wanted = request.receive(channel)
+        if wanted is None:
+            os._exit(0)
+        plan, streams = wanted.plan, wanted.streams
+        report = Reporter(streams.events)
+        _enter_mounts(plan, streams, link)
+        if plan.namespaces & kernel.CLONE_NEWNS:
+            mounts.furnish(plan, wanted.maps)
+        _tell_namespaces(plan, report)
+        _restrict(plan, report)
         _check(plan)
         report.layer("self-check", "active")
-        for number, descriptor in enumerate((streams.stdin, streams.stdout, streams.stderr)):
-            os.dup2(descriptor, number)
-        _enter_directory(plan)
-        for signal in (_SIGPIPE, _SIGXFSZ):
-            kernel.default_action(signal)
-        if plan.namespaces & kernel.CLONE_NEWPID == 0:
-            kernel.set_parent_death_signal(_SIGKILL)
-        kernel.unblock_signals(mask)
+        _prepare_exec(plan, streams, mask)
+        if link.recv(1) == b"":
+            raise _RefusedError("the first process of the sandbox ended", "")
         report.flush()
         if streams.program >= 0:
             _execute_open(plan, streams.program)
         _execute(plan)
     except _RefusedError as error:
-        report.tell("failed", *error.event)
+        event = ("failed", *error.event)
+    except mounts.ChangedError as error:
+        fix = "leave hidden and exposed paths alone while a launch starts"
+        event = ("failed", 125, "the launch was stopped before the agent started", error, fix)
+    except mounts.UnavailableError as error:
+        event = ("unavailable", error.layer, error.why)
     except BaseException as error:  # noqa: BLE001 - nothing may come back into the caller's code from this fork
-        report.tell("failed", 125, "the sandbox could not be set up", f"{type(error).__name__}: {error}", "")
-    os.write(started, b"x")
+        event = ("failed", 125, "the sandbox could not be set up", f"{type(error).__name__}: {error}", "")
+    if report:
+        report.tell(*event)
+    link.send(b"x")
     os._exit(125)
+
+
+def _enter_mounts(plan: Plan, streams: Streams, link: _socket.socket) -> None:
+    """Copies the mounts as they are now into a namespace of this launch, and tells the first process."""
+    handed = [streams.events, streams.control]
+    own = bool(plan.namespaces & kernel.CLONE_NEWNS)
+    if own:
+        try:
+            kernel.unshare(kernel.CLONE_NEWNS)
+        except OSError as error:
+            raise mounts.UnavailableError("mounts", error) from error
+        if os.path.exists(_OWN_MOUNTS_FILE):  # without /proc it finds the namespace by this process
+            handed.append(os.open(_OWN_MOUNTS_FILE, os.O_RDONLY | os.O_CLOEXEC))
+    request.send_descriptors(link, OWN_MOUNTS if own else SAME_MOUNTS, handed)
+    for descriptor in handed[1:]:
+        os.close(descriptor)
+
+
+def _restrict(plan: Plan, report: Reporter) -> None:
+    """Gives up what the agent must not have: none of it can be taken back."""
+    report.layer("descriptors", "active")
+    report.layer("session", "active")
+    _leave_keyrings(plan, report)
+    _change_user(plan, report)
+    _raise_wall(plan, report)
+    _drop_capabilities()
+    report.layer("capabilities", "active")
+    _take_keyrings_away(plan, report)
+
+
+def _prepare_exec(plan: Plan, streams: Streams, mask: bytes) -> None:
+    for number, descriptor in enumerate((streams.stdin, streams.stdout, streams.stderr)):
+        os.dup2(descriptor, number)
+    _enter_directory(plan)
+    for signal in (_SIGPIPE, _SIGXFSZ):
+        kernel.default_action(signal)
+    if plan.namespaces & kernel.CLONE_NEWPID == 0:
+        kernel.set_parent_death_signal(_SIGKILL)
+    kernel.unblock_signals(mask)
 
 
 def drop_bounding_set() -> None:
@@ -81,6 +138,20 @@ def map_own_ids(user: int, group: int) -> None:
     for name, content in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(content)
+
+
+def _tell_namespaces(plan: Plan, report: Reporter) -> None:
+    for layer, flag in (
+        ("mounts", kernel.CLONE_NEWNS),
+        ("pids", kernel.CLONE_NEWPID),
+        ("ipc", kernel.CLONE_NEWIPC),
+        ("network", kernel.CLONE_NEWNET),
+    ):
+        if plan.namespaces & flag:
+            report.layer(layer, "active")
+    if plan.namespaces and plan.need("startup-files") != "off":
+        why = "another user" if plan.mapped else "read-only, in a home of its own"
+        report.layer("startup-files", "active", why)
 
 
 def _leave_keyrings(plan: Plan, report: Reporter) -> None:

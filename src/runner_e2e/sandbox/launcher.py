@@ -11,10 +11,12 @@ import os
 import select
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import init, mounts
+from runner_e2e.sandbox import mounts
 from runner_e2e.sandbox.events import Streams, parse
 from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
+from runner_e2e.sandbox.request import Request
+from runner_e2e.sandbox.standby import Kind, Standby
 from runner_e2e.sandbox.streams import Relays, refuse_reopening
 
 TYPE_CHECKING = False
@@ -106,16 +108,16 @@ def _begin(progress: Progress, streams: Streams, mask: bytes) -> Callable[[], ob
         progress.refused = ("identity", f"files cannot be shown as another user's: {error.strerror}")
         return None
     try:
-        first = kernel.clone_process(plan.namespaces)
+        one = Standby(Kind.of(plan), mask=mask)
+        one.launch(Request(plan=plan, streams=streams, maps=maps))
+        one.close()
     except OSError as error:
         _refuse_clone(plan, progress, error)
         return None
-    if first == 0:
-        kernel.unblock_signals(mask)
-        init.run(plan, streams, maps)
-    for descriptor in maps.values():
-        os.close(descriptor)
-    return lambda: os.waitpid(first, 0)
+    finally:
+        for descriptor in maps.values():
+            os.close(descriptor)
+    return lambda: os.waitpid(one.process, 0)
 
 
 def _refuse_clone(plan: Plan, progress: Progress, error: OSError) -> None:

@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChangedError",
-    "OwnershipError",
-    "add_account",
-    "make_view",
-    "mount_memory_files",
-    "mount_processes",
+    "UnavailableError",
+    "furnish",
     "owners",
     "ownership_maps",
 ]
@@ -37,6 +34,7 @@ _COVER = {"mode": "0111", "size": "64k", "nr_inodes": "1k"}
 _MEMORY_FILES = "/dev/shm"  # noqa: S108 - new file systems are laid over it, nothing is made in it
 # Roles for which nothing has to be kept of what stands at their path before anything is covered.
 _MADE = frozenset({"hide", "home", "link", "pin"})
+_SIGKILL = 9
 _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -44,15 +42,44 @@ class ChangedError(Exception):
     """A path is no longer what it was when the policy was checked."""
 
 
-class OwnershipError(OSError):
+class UnavailableError(Exception):
+    """The host refuses a layer; the launcher may try a way that does without it."""
+
+    def __init__(self, layer: str, error: OSError) -> None:
+        self.layer = layer
+        self.why = error.strerror if isinstance(error.strerror, str) else str(error)
+        super().__init__(self.why)
+
+
+class _OwnershipError(OSError):
     """A file system cannot show its files as another user's."""
 
 
-def make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
-    """Carries out the steps of *plan*. *maps*: owner and group on disk -> user namespace that maps them to the agent.
+def furnish(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
+    """Makes everything that the agent of *plan* sees, in the mount namespace of this process, which must be new.
 
-    Raises :class:`ChangedError` for a path that changed and :class:`OSError` where the kernel refuses.
+    *maps*: owner and group on disk -> user namespace that maps them to the agent. Raises :class:`ChangedError` for a
+    path that changed and :class:`UnavailableError` where the host refuses.
     """
+    try:
+        layer = "mounts"
+        _make_view(plan, maps)
+        if plan.mapped:
+            covered = bool(plan.namespaces & kernel.CLONE_NEWIPC)
+            _add_account(plan.user, plan.group, dict(plan.environment).get("HOME", "/"), keep=covered)
+        if plan.namespaces & kernel.CLONE_NEWIPC:
+            layer = "ipc"
+            _mount_memory_files()
+        if plan.namespaces & kernel.CLONE_NEWPID:
+            layer = "pids"
+            _mount_processes()
+    except _OwnershipError as error:
+        raise UnavailableError("identity", error) from error
+    except OSError as error:
+        raise UnavailableError(layer, error) from error
+
+
+def _make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     captured = {step.path: _capture(step, maps) for step in plan.steps if step.role not in _MADE}
     covers: dict[str, int] = {}
@@ -94,7 +121,7 @@ def _capture(step: Step, maps: Mapping[tuple[int, int], int]) -> int:
         try:
             kernel.set_mount_attributes(tree, add=attributes, user_namespace=namespace)
         except OSError as error:
-            raise OwnershipError(
+            raise _OwnershipError(
                 error.errno, f"files in {step.path} cannot be shown as the agent's: {error}"
             ) from error
     return tree
@@ -218,7 +245,7 @@ def _mount_over(kind: str, options: dict[str, str], attributes: int, path: str) 
         os.close(target)
 
 
-def add_account(user: int, group: int, home: str, *, keep: bool) -> None:
+def _add_account(user: int, group: int, home: str, *, keep: bool) -> None:
     """Gives *user* and *group* a name inside: many programs stop when their user has none.
 
     Needs ``/dev/shm`` as a place to mount on. *keep*: something else covers it afterwards, so nothing is unmounted,
@@ -266,7 +293,7 @@ def _replace_account_file(stage: int, kind: str, rest: bytes, number: int) -> No
         os.close(target)
 
 
-def mount_processes() -> None:
+def _mount_processes() -> None:
     """Lays a ``/proc`` of this pid namespace over the old one; processes that cannot be traced are not in it."""
     try:
         _mount_over("proc", {"hidepid": "ptraceable"}, _INERT, "/proc")
@@ -276,7 +303,7 @@ def mount_processes() -> None:
         _mount_over("proc", {}, _INERT, "/proc")
 
 
-def mount_memory_files() -> None:
+def _mount_memory_files() -> None:
     """Lays empty file systems over what System V and POSIX shared memory and queues are seen through."""
     for path, kind, options in (
         (_MEMORY_FILES, "tmpfs", {"mode": "1777"}),
@@ -309,26 +336,17 @@ def ownership_maps(plan: Plan, wanted: Sequence[tuple[int, int]]) -> dict[tuple[
 
 def _map(*, user: tuple[int, int], group: tuple[int, int]) -> int:
     """A descriptor of a new user namespace with one user and one group: (id on disk, id shown)."""
-    ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
-    done_read, done_write = os.pipe2(os.O_CLOEXEC)
-    helper = kernel.clone_process(kernel.CLONE_NEWUSER)
-    if helper == 0:
-        os.close(done_write)
-        os.write(ready_write, b"x")
-        os.read(done_read, 1)
-        os._exit(0)
+    mask = kernel.block_signals()
+    helper = kernel.start_idle_process(kernel.CLONE_NEWUSER)
     try:
-        os.close(ready_write)
-        os.close(done_read)
-        os.read(ready_read, 1)
         for name, (on_disk, shown) in (("uid_map", user), ("gid_map", group)):
-            with open(f"/proc/{helper}/{name}", "w") as file:
-                file.write(f"{on_disk} {shown} 1\n")
+            with open(f"/proc/{helper}/{name}", "wb", buffering=0) as file:
+                file.write(b"%d %d 1" % (on_disk, shown))
         return os.open(f"/proc/{helper}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     finally:
-        os.close(done_write)
-        os.close(ready_read)
+        os.kill(helper, _SIGKILL)
         _collect(helper)
+        kernel.unblock_signals(mask)
 
 
 def _collect(helper: int) -> None:

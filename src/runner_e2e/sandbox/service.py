@@ -4,49 +4,44 @@ Forking a harness copies its page tables and, where it has threads, its locks; s
 costs more than the launch. This process does neither: it is started once, holds nothing, and forks itself. Through
 ``sudo`` it gives a launcher without rights the strongest way.
 
-A request is eight bytes of length with five descriptors (the agent's three streams, the pipe of events, the pipe of
-signals), then a plan as JSON. Answers come through the pipe of events.
+Requests are those of :mod:`runner_e2e.sandbox.request`; answers come through the pipe of events.
 """
 
 from __future__ import annotations
 
-import array
+import _socket  # see request.py
 import gc
-import json
 import os
-import socket
+import select
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import init, inside, mounts
-from runner_e2e.sandbox.events import Reporter, Streams
-from runner_e2e.sandbox.plan import Plan
+from runner_e2e.sandbox import init, inside, mounts, request
+from runner_e2e.sandbox.events import Reporter
+from runner_e2e.sandbox.request import Request
+from runner_e2e.sandbox.standby import Kind, Standby
 
-__all__ = ["HELLO", "command", "request", "serve"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runner_e2e.sandbox.plan import Plan
+
+__all__ = ["HELLO", "command", "serve"]
 
 HELLO = b"sandbox service 1\n"
 _SIGCHLD = 17
-_LONGEST_REQUEST = 64 << 20
+_QUIET = 20  # milliseconds without a request: the last launch is then on its way, and loses nothing to the next one
 
 
-def command(python: str) -> list[str]:
+def command(python: str, *, keep_standby: bool = True) -> list[str]:
     """The command that starts a service whose socket is its standard input."""
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-    code = "import sys; sys.path.insert(0, sys.argv.pop()); from runner_e2e.sandbox.service import serve; serve()"
+    code = "import sys; sys.path.insert(0, sys.argv.pop()); from runner_e2e.sandbox.service import serve; "
+    code += f"serve(keep_standby={keep_standby})"
     return [python, "-I", "-S", "-c", code, source]
 
 
-def request(connection: socket.socket, plan: Plan, streams: Streams) -> None:
-    """Sends one request."""
-    content = json.dumps(plan.to_document()).encode()
-    descriptors = array.array("i", [number for number in streams.values().values() if number >= 0])
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)]
-    connection.sendmsg([len(content).to_bytes(8, "little")], rights)
-    connection.sendall(content)
-
-
-def serve() -> None:
+def serve(*, keep_standby: bool = True) -> None:
     """Serves requests from the socket that is standard input until its other end is closed."""
-    connection = socket.socket(fileno=os.dup(0))
+    connection = _socket.socket(fileno=os.dup(0))
     os.set_inheritable(connection.fileno(), False)
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for descriptor in (0, 1, 2):
@@ -59,59 +54,78 @@ def serve() -> None:
     gc.freeze()
     kernel.ignore(_SIGCHLD)
     connection.sendall(HELLO)
-    maps: dict[tuple[int, int, int], int] = {}
-    while received := _receive(connection):
-        plan, streams = received
-        _start(plan, streams, maps)
-        for descriptor in streams.values().values():
-            if descriptor >= 0:
-                os.close(descriptor)
+    _Service(connection, keep_standby=keep_standby).run()
 
 
-def _receive(connection: socket.socket) -> tuple[Plan, Streams] | None:
-    """The next request; None once the harness is gone."""
-    room = socket.CMSG_LEN(6 * array.array("i").itemsize)
-    head, ancillary, _, _ = connection.recvmsg(8, room, socket.MSG_CMSG_CLOEXEC)
-    if len(head) < 8:
-        return None
-    descriptors = array.array("i")
-    for _, _, content in ancillary:
-        descriptors.frombytes(content)
-    length = int.from_bytes(head, "little")
-    if length > _LONGEST_REQUEST or len(descriptors) not in {5, 6}:
-        return None
-    text = bytearray()
-    while len(text) < length:
-        block = connection.recv(length - len(text))
-        if not block:
-            return None
-        text += block
-    names = Streams.__fields__
-    return Plan.from_document(json.loads(text)), Streams(**dict(zip(names, descriptors, strict=False)))
+class _Service:
+    """Starts launches, and in quiet moments makes the processes of the next one."""
 
+    def __init__(self, connection: _socket.socket, *, keep_standby: bool) -> None:
+        self.connection = connection
+        self.keep_standby = keep_standby
+        self.mask = kernel.block_signals()
+        kernel.unblock_signals(self.mask)
+        self.ready: dict[Kind, Standby] = {}
+        self.used: set[Kind] = set()
+        self.maps: dict[tuple[int, int, int], int] = {}
 
-def _start(plan: Plan, streams: Streams, known: dict[tuple[int, int, int], int]) -> None:
-    """Starts one launch; what goes wrong is told through its pipe of events."""
-    report = Reporter(streams.events)
-    try:
-        maps = _maps(plan, known)
-    except OSError as error:
-        report.tell("unavailable", "identity", f"files cannot be shown as another user's: {error.strerror}")
-        return
-    try:
-        first = kernel.clone_process(plan.namespaces)
-    except OSError as error:
-        report.tell("unavailable", "mounts", f"new namespaces are refused: {error.strerror}")
-        return
-    if first == 0:
-        kernel.default_action(_SIGCHLD)
-        init.run(plan, streams, maps)
+    def run(self) -> None:
+        """Serves until the harness is gone."""
+        waiting = select.poll()
+        waiting.register(self.connection, select.POLLIN)
+        while True:
+            if not waiting.poll(_QUIET if self.used else None):
+                self._replace()
+                continue
+            wanted = request.receive(self.connection)
+            if wanted is None:
+                return
+            self._start(wanted)
+            wanted.close()
 
+    def _start(self, wanted: Request) -> None:
+        """Starts one launch; what goes wrong is told through its pipe of events."""
+        report = Reporter(wanted.streams.events)
+        plan = wanted.plan
+        try:
+            maps = self._maps(plan)
+        except OSError as error:
+            report.tell("unavailable", "identity", f"files cannot be shown as another user's: {error.strerror}")
+            return
+        kind = Kind.of(plan)
+        try:
+            one = self._processes(kind)
+        except OSError as error:
+            report.tell("unavailable", "mounts", f"new namespaces are refused: {error.strerror}")
+            return
+        one.launch(Request(plan=plan, streams=wanted.streams, maps=maps))
+        one.close()
+        if self.keep_standby:
+            self.used.add(kind)
 
-def _maps(plan: Plan, known: dict[tuple[int, int, int], int]) -> dict[tuple[int, int], int]:
-    """The namespaces of :func:`mounts.ownership_maps`, each made once for all launches."""
-    wanted = mounts.owners(plan)
-    missing = [owner for owner in wanted if (*owner, plan.user) not in known]
-    for owner, descriptor in mounts.ownership_maps(plan, missing).items():
-        known[(*owner, plan.user)] = descriptor
-    return {owner: known[(*owner, plan.user)] for owner in wanted}
+    def _processes(self, kind: Kind) -> Standby:
+        """The processes that stand ready, or new ones where there are none, or something has killed them."""
+        one = self.ready.pop(kind, None)
+        if one is None:
+            return Standby(kind, mask=self.mask)
+        if one.lives():
+            return one
+        one.close()
+        return Standby(kind, mask=self.mask)
+
+    def _replace(self) -> None:
+        """Makes the processes of next launches like those that were started."""
+        kinds, self.used = self.used, set()
+        for kind in kinds - self.ready.keys():
+            try:
+                self.ready[kind] = Standby(kind, mask=self.mask, warm=True)
+            except OSError:
+                continue  # the next launch tries again, and says why it is refused
+
+    def _maps(self, plan: Plan) -> dict[tuple[int, int], int]:
+        """The namespaces of :func:`mounts.ownership_maps`, each made once for all launches."""
+        wanted = mounts.owners(plan)
+        missing = [owner for owner in wanted if (*owner, plan.user) not in self.maps]
+        for owner, descriptor in mounts.ownership_maps(plan, missing).items():
+            self.maps[(*owner, plan.user)] = descriptor
+        return {owner: self.maps[(*owner, plan.user)] for owner in wanted}

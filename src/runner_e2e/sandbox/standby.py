@@ -1,0 +1,71 @@
+"""The two processes of a launch, made before it is known what they will run.
+
+The first process and the one that becomes the agent stand in their new namespaces and wait for a request. Nothing that
+can grow old is made before it comes: the namespaces are empty, and the mount namespace is copied only then.
+"""
+
+from __future__ import annotations
+
+import _socket  # see request.py
+
+from runner_e2e import kernel
+from runner_e2e.sandbox import init, request
+from runner_e2e.sandbox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runner_e2e.sandbox.plan import Plan
+    from runner_e2e.sandbox.request import Request
+
+__all__ = ["Kind", "Standby"]
+
+
+class Kind(Record):
+    """What two launches must share to start from the same processes: flags of clone(2), and the launcher's ids."""
+
+    namespaces: int
+    user: int
+    group: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> Kind:
+        """The kind that *plan* needs."""
+        namespaces = plan.namespaces & ~kernel.CLONE_NEWNS
+        return cls(namespaces=namespaces, user=plan.launcher_user, group=plan.launcher_group)
+
+
+class Standby:
+    """Two waiting processes, and the connection to them."""
+
+    def __init__(self, kind: Kind, *, mask: bytes, warm: bool = False) -> None:
+        """Makes them. *mask* is the agent's signal mask. *warm*: they take at once the page faults of a launch.
+
+        Only in a process with one thread. Raises :class:`OSError` where the namespaces are refused.
+        """
+        self.kind = kind
+        self.connection, theirs = request.pair()
+        try:
+            self.process = kernel.clone_process(kind.namespaces)
+            if self.process == 0:
+                init.run(kind, theirs.detach(), mask=mask, warm=warm)
+        except OSError:
+            self.connection.close()
+            raise
+        finally:
+            theirs.close()
+
+    def launch(self, wanted: Request) -> None:
+        """Starts *wanted*, which must be of this kind. The connection is closed from the other end when it runs."""
+        request.send(self.connection, wanted)
+
+    def lives(self) -> bool:
+        """Whether the process that becomes the agent still waits."""
+        try:
+            self.connection.recv(1, _socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        return False
+
+    def close(self) -> None:
+        """Lets them go: unused, they end."""
+        self.connection.close()

@@ -1,0 +1,75 @@
+"""What a request carries: the plan, and the descriptors in their roles."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runner_e2e.sandbox import request
+from runner_e2e.sandbox.events import Streams
+from runner_e2e.sandbox.plan import Plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAN = Plan(
+    mode="sudo",
+    steps=(),
+    argv=("agent", "argument"),
+    environment=(("A", "b"),),
+    directory="/",
+    namespaces=0,
+    layers=(("pids", "off"),),
+    launcher_user=1,
+    launcher_group=2,
+)
+
+
+@pytest.mark.parametrize("with_program", [False, True])
+def test_every_descriptor_arrives_in_its_role(tmp_path: Path, with_program: bool) -> None:
+    roles = ["stdin", "stdout", "stderr", "events", "control", *(["program"] if with_program else [])]
+    sent = {}
+    for role in roles:
+        (tmp_path / role).touch()
+        sent[role] = os.open(tmp_path / role, os.O_RDONLY)
+    (tmp_path / "map").touch()
+    map_ = os.open(tmp_path / "map", os.O_RDONLY)
+    ours, theirs = request.pair()
+    try:
+        request.send(ours, request.Request(plan=PLAN, streams=Streams(**sent), maps={(3, 4): map_}))
+        received = request.receive(theirs)
+    finally:
+        ours.close()
+        theirs.close()
+    assert received
+    streams = received.streams
+    assert received.plan == PLAN
+    assert os.path.sameopenfile(received.maps[3, 4], map_)
+    for role in roles:
+        descriptor = getattr(streams, role)
+        assert os.path.sameopenfile(descriptor, sent[role])
+        assert not os.get_inheritable(descriptor)
+    assert (streams.program >= 0) == with_program
+    received.close()
+    for descriptor in (*sent.values(), map_):
+        os.close(descriptor)
+
+
+def test_many_descriptors_arrive(tmp_path: Path) -> None:
+    """A workspace may hold mounts of many owners."""
+    (tmp_path / "file").touch()
+    file = os.open(tmp_path / "file", os.O_RDONLY)
+    roles = ("stdin", "stdout", "stderr", "events", "control")
+    ours, theirs = request.pair()
+    maps = {(owner, owner): file for owner in range(200)}
+    request.send(ours, request.Request(plan=PLAN, streams=Streams(**dict.fromkeys(roles, file)), maps=maps))
+    received = request.receive(theirs)
+    assert received
+    assert list(received.maps) == list(maps)
+    received.close()
+    os.close(file)
+    ours.close()
+    assert request.receive(theirs) is None
+    theirs.close()
