@@ -251,3 +251,37 @@ def test_the_page_shows_the_repair(rule: str) -> None:
 
 def test_only_rules_with_a_repair_have_a_repaired_fixture() -> None:
     assert sorted(path.parent.name for path in FIXTURES.glob("*/fixed.yml")) == sorted(WITH_REPAIR)
+
+
+@pytest.mark.usefixtures("_elsewhere")
+def test_scripts_and_actions_that_a_workflow_uses_are_repaired_too() -> None:
+    Path(".github/workflows").mkdir(parents=True)
+    Path("prepare").mkdir()
+    head = (
+        "on: {workflow_dispatch: {inputs: {selected-id: {required: true}}}}\njobs:\n  a:\n    runs-on: ubuntu-latest\n"
+    )
+    steps = [
+        "- uses: ./prepare",
+        "  with: {cell: '${{ inputs.selected-id }}'}",
+        "- run: . ./run.sh",
+        "  env: {ID: '${{ inputs.selected-id }}'}",
+    ]
+    Path(".github/workflows/w.yml").write_text(head + "    steps:\n" + "".join(f"      {line}\n" for line in steps))
+    action = (
+        "runs:\n  using: composite\n  steps:\n    - run: case '${{ inputs.cell }}' in *) ;; esac\n      shell: bash\n"
+    )
+    Path("prepare/action.yml").write_text("inputs: {cell: {required: true}}\n" + action)
+    Path("run.sh").write_text('/bin/echo "$ID" # ä\n')
+
+    def with_texts(texts: Mapping[Path, str]) -> Report:
+        return lint([Path(".github/workflows/w.yml")], current=Path.cwd(), texts=texts)
+
+    outcome = apply_fixes(with_texts, current=Path.cwd(), unsafe=True)
+    changed = {change.shown: change.after for change in outcome.changes}
+    assert changed["run.sh"] == 'echo "$ID" # ä\n'
+    assert (
+        '- run: case "$INPUTS_CELL" in *) ;; esac\n      env:\n        INPUTS_CELL: ${{ inputs.cell }}\n'
+        in (changed["prepare/action.yml"])
+    )
+    write_changes(outcome.changes)
+    assert apply_fixes(with_texts, current=Path.cwd(), unsafe=True).changes == ()

@@ -83,13 +83,20 @@ class _Sources:
         return self._repositories[root]
 
     def document(self, shown: str) -> Document | None:
-        """The YAML file that messages call *shown*, None when it is none."""
+        """The YAML file or the script (without a root node) that messages call *shown*, None when there is none."""
         if shown not in self._documents:
             try:
-                self._documents[shown] = read_document(self.path(shown), shown, self.texts)
-            except ConfigurationError:
+                self._documents[shown] = self._read(shown)
+            except (ConfigurationError, OSError, UnicodeDecodeError):
                 self._documents[shown] = None
         return self._documents[shown]
+
+    def _read(self, shown: str) -> Document:
+        path = self.path(shown)
+        if path.suffix in {".yml", ".yaml"}:
+            return read_document(path, shown, self.texts)
+        text = self.texts.get(path)
+        return Document(path=shown, text=_text(path) if text is None else text, root=None)
 
 
 def proposals(
@@ -122,7 +129,10 @@ def proposals(
 def _is_sound(fix: Fix, sources: _Sources) -> bool:
     for path, edits in _by_path(fix.edits).items():
         document = sources.document(path)
-        if document is None or not unchanged_elsewhere(document.root, edits):
+        if document is None:
+            return False
+        # A script has no nodes; whoever repairs it has parsed what becomes of it.
+        if document.root is not None and not unchanged_elsewhere(document.root, edits):
             return False
         if any(overlap(one, other) for one in edits for other in edits if one is not other):
             return False

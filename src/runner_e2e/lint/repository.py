@@ -52,12 +52,13 @@ class Repository:
         self.root = root.resolve()
         self.shown = shown
         self.texts = texts or {}
-        """Texts that stand for the YAML files at these resolved paths."""
+        """Texts that stand for the files at these resolved paths."""
         self.settings_error: ConfigurationError | None = None
         self.pins: PinResolver | None = None
         self.reads: set[str] = set()
         self._documents: dict[str, Document | ConfigurationError | None] = {}
         self._scripts: dict[str, Script | None] = {}
+        self._there: dict[str, bool] = {}
 
     @cached_property
     def settings(self) -> Settings:
@@ -106,7 +107,9 @@ class Repository:
         if path.startswith(("/", "..")):
             return False
         self.reads.add(f"{path}/.")
-        return exists_at(str(self.root), path)
+        if path not in self._there:
+            self._there[path] = exists_at(str(self.root), path)
+        return self._there[path]
 
     def document(self, relative: str) -> Document | None:
         """The YAML document at a path of the repository, None when there is no such file.
@@ -145,6 +148,9 @@ class Repository:
         path = self.locate(relative)
         if path is None:
             return None
+        given = self.texts.get(path.resolve()) if self.texts else None
+        if given is not None:
+            return given
         try:
             data = path.read_bytes()
             return data.decode("utf-8") if len(data) <= MAX_SCRIPT_BYTES and b"\0" not in data else None

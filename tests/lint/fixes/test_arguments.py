@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.lint.fixes.steps import repaired, script_and_environment, workflow
 
+from runner_e2e.lint.finding import Finding
 from runner_e2e.lint.fixes.arguments import repair
+from runner_e2e.lint.fixes.unchanged import applied
+from runner_e2e.lint.repository import Document, Repository
+from runner_e2e.lint.values import Confidence, Span
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +61,7 @@ UNSAFE = {
     'grep «"$S" f': "grep -f <(printf '%s\\n' \"$S\") f",
     "gh secret set NAME --body=«$S".replace("--body=«", "«--body="): "printf '%s' \"$S\" | gh secret set NAME",
     "docker login -u me -p «$S": "printf '%s' \"$S\" | docker login -u me --password-stdin",
-    "docker login «--password=${S}": "printf '%s' \"${S}\" | docker login --password-stdin",
+    "docker login -u x «--password=${S}": "printf '%s' \"${S}\" | docker login -u x --password-stdin",
     "env «X=$S tool": "X=$S tool",
     "docker run -e «K=$S image": "K=$S docker run -e K image",
 }
@@ -95,8 +99,10 @@ LEFT = (
     'jq --argjson id «"$S" . f',
     'curl -d «"@$S" x',
     'curl -H «"a: \\`b\\` $S',
-    'cat x | docker login -p «"$S"',
-    'docker login -p «"$S" < /dev/null',
+    'cat x | docker login -u me -p «"$S"',
+    'docker login -u me -p «"$S" < /dev/null',
+    'docker login -p «"$S" x',
+    'readonly X; env «X="$S" tool',
     "docker login -p «$S-x",
     'curl -u «"me:$S" x',
     "curl -H «$S x",
@@ -142,7 +148,9 @@ WITH_EXPRESSION = {
     f'env «X="a-{SECRET}" tool': 'X="a-$SECRETS_KEY" tool',
     f"/bin/echo «'{SECRET}' b": 'echo "$SECRETS_KEY" b',
     f'curl -H «"A: {SECRET}" x': "curl -H @<(printf '%s\\n' \"A: $SECRETS_KEY\") x",
-    f'docker login -p «"{SECRET}" x': "printf '%s' \"$SECRETS_KEY\" | docker login --password-stdin x",
+    f'docker login -u "$U" -p «"{SECRET}" x': (
+        'printf \'%s\' "$SECRETS_KEY" | docker login -u "$U" --password-stdin x'
+    ),
 }
 
 
@@ -155,3 +163,20 @@ def test_other_expressions_of_the_script_stay(tmp_path: Path) -> None:
     script = f'tool "${{{{ github.sha }}}}"; env «X="{SECRET}" tool "${{{{ github.ref }}}}"'
     expected = 'tool "${{ github.sha }}"; X="$SECRETS_KEY" tool "${{ github.ref }}"'
     assert fixed(script, tmp_path) == (expected, {"SECRETS_KEY": SECRET}, True)
+
+
+def test_scripts_of_the_repository(tmp_path: Path) -> None:
+    text = '#!/usr/bin/env bash\n# ä\n/bin/echo "$1"\ncurl -H "A: $1" x\n'
+    document = Document(path="run", text=text, root=None)
+
+    def fixed_at(line: int, column: int) -> tuple[str, bool] | None:
+        span = Span(path="run", line=line, column=column, end_line=line, end_column=column + 4)
+        finding = Finding(rule="r", level="error", confidence=Confidence.HIGH, span=span, message="")
+        fix = repair(finding, document, Repository(tmp_path))
+        return (applied(text, fix.edits), fix.safe) if fix is not None else None
+
+    assert fixed_at(3, 11) == (text.replace("/bin/echo", "echo"), True)
+    header = text.replace('"A: $1"', "@<(printf '%s\\n' \"A: $1\")")
+    assert fixed_at(4, 9) == (header, False)  # who runs it, and where, is not known
+    document = Document(path="run.py", text='#!/usr/bin/python3\n/bin/echo "$1"\n', root=None)
+    assert fixed_at(2, 11) is None

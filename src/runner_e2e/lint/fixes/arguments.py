@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression import ExpressionError, parse
-from runner_e2e.lint.finding import Fix
+from runner_e2e.lint.finding import Edit, Fix
 from runner_e2e.lint.fixes.commands import CHANGES
 from runner_e2e.lint.fixes.interpolation import Replacement, as_variable
 from runner_e2e.lint.fixes.scripts import Program, StepScript, script_at, statements
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["repair"]
 
+_SHEBANG = re.compile(r"#![ \t]*(?:/usr/bin/env[ \t]+)?(?:\S*/)?(?P<shell>bash|sh|dash)\b")
+
 
 def repair(finding: Finding, document: Document, repository: Repository) -> Fix | None:  # noqa: ARG001 - one signature
     """Writes the command so that the value is no argument of it, where it does the same then."""
+    if document.root is None:
+        return _in_file(finding, document)
     script = script_at(finding, document)
     program = script.program() if script is not None else None
     if script is None or program is None:
@@ -31,14 +36,36 @@ def repair(finding: Finding, document: Document, repository: Repository) -> Fix 
     prepared = _without_holes(script, program)
     if prepared is None:
         return None
-    for command in prepared.program.simple_commands():
-        number = next((number for number, word in enumerate(command.words) if word.start == script.index), 0)
-        if number and not _has_other_meaning(prepared.program, command):
-            for change in CHANGES:
-                found = change(prepared.program, command, number)
-                if found is not None:
-                    return _fix(script, prepared, found)
+    change = _change(prepared.program, script.index)
+    return _fix(script, prepared, change) if change is not None else None
+
+
+def _change(program: Program, index: int) -> Rewriting | None:
+    """What to do with the command of which a word starts at *index*."""
+    for command in program.simple_commands():
+        number = next((number for number, word in enumerate(command.words) if word.start == index), 0)
+        if number and not _has_other_meaning(program, command):
+            return next((found for change in CHANGES if (found := change(program, command, number)) is not None), None)
     return None
+
+
+def _in_file(finding: Finding, document: Document) -> Fix | None:
+    """The command in a shell script of the repository."""
+    dialect = _SHEBANG.match(document.text)
+    if dialect is None and not document.path.endswith((".sh", ".bash")):
+        return None
+    bash = document.path.endswith(".bash") if dialect is None else dialect["shell"] == "bash"
+    program = Program.of(document.text, (), bash=bash)
+    lines = document.text.split("\n")
+    index = sum(len(line) + 1 for line in lines[: finding.span.line - 1]) + finding.span.column - 1
+    change = _change(program, index) if program is not None else None
+    if program is None or change is None or not program.is_program_with(change.pieces):
+        return None
+    edits = tuple(Edit(path=document.path, start=start, end=end, text=text) for start, end, text in change.pieces)
+    # Who runs the script, and on what system, is not known.
+    return Fix(
+        title=change.title, safe=change.safe and not change.needs_descriptors and not change.overrides, edits=edits
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

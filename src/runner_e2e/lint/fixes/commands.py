@@ -51,7 +51,7 @@ def _builtin(program: Program, command: Simple, number: int) -> Rewriting | None
     return Rewriting(
         title=f"use the builtin `{name}`, which starts no process",
         # The builtins of dash know other options, and its `echo` takes backslashes for escapes.
-        safe=program.bash or name in {"test", "["},
+        safe="xpg_echo" not in program.text and (program.bash or name in {"test", "["}),
         pieces=[(word.start, word.end, name)],
     )
 
@@ -71,7 +71,7 @@ def _assignment(program: Program, command: Simple, number: int) -> Rewriting | N
     # Assignments are made from left to right, and each sees those before it; arguments of `env` see none.
     if any(reads(words[at], name) for at in range(1, last) for name in names[: at - 1] if name is not None):
         return None
-    if any(name is None or _OBEYED.fullmatch(name) for name in names):
+    if any(name is None or _OBEYED.fullmatch(name) for name in names) or "readonly" in program.text:
         return None
     return Rewriting(
         title="set the variable before the command, without the program `env`",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["INPUTS"]
 
 _CONTAINER_CLIENTS = frozenset({"docker", "podman", "nerdctl"})
+_USER_OPTION = re.compile(r"-u|--username")
 _GREP_FLAGS = re.compile(r"-[EFGPivwxcLlqsnHhorRzUabTZ]+")
 
 
@@ -137,6 +138,9 @@ def _login(program: Program, command: Simple, number: int) -> Rewriting | None:
     """``docker login -p "$S"`` becomes ``printf '%s' "$S" | docker login --password-stdin``."""
     words = command.words
     if words[0].static not in _CONTAINER_CLIENTS or words[1].static != "login":
+        return None
+    # Without a name of the user, the client would ask for one, which it does not when the password is piped.
+    if not any(_USER_OPTION.match(leading_text(word)) for word in words[2:]):
         return None
     found = _option_value(program, command, number, {"-p", "--password"}, "--password=")
     return _piped(program, command, found, "--password-stdin", title="write the password to the standard input")
