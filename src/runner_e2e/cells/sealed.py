@@ -55,7 +55,7 @@ _BLOCK: Final = 512
 _IV_BYTES: Final = 12
 _LARGEST_PLAIN: Final = 8 * 1024 * 1024
 _SEALED = re.compile(rf"{_VERSION}\.([0-9a-f]{{8}})\.([A-Za-z0-9_-]+)")
-_NONCE = re.compile(r"(\d{8}t\d{6}z)-[0-9a-f]{16}")
+_NONCE = re.compile(r"([0-9]{8}t[0-9]{6}z)-[0-9a-f]{16}")
 
 
 def new_nonce(now: datetime) -> str:
@@ -179,10 +179,13 @@ def _parsed(body: bytes) -> tuple[str, ...]:
         length = int.from_bytes(body[:4], "big")
         packed = zlib.decompressobj()
         ids = json.loads(packed.decompress(body[4 : 4 + length], _LARGEST_PLAIN))
+        if not isinstance(ids, list) or not ids or not all(isinstance(each, str) for each in ids):
+            raise TypeError
         for each in ids:
             parse_id(each)
-        return tuple(ids)
-    except (ValueError, TypeError, zlib.error, UsageError):
+        # A cell that stands there twice is one cell: it is paid for once.
+        return tuple(dict.fromkeys(ids))
+    except (ValueError, TypeError, RecursionError, zlib.error, UsageError):
         raise RefusedError(
             "the sealed selection holds no list of cells",
             why="another version of runner-e2e sealed it",

@@ -55,6 +55,4 @@ def connect(repository: str, token_variable: str | None = None) -> GitHubApi:
     if not (repository or contexts.repository):
         raise UsageError("there is no repository", fix="give it as --repo OWNER/NAME")
     token = os.environ.get(token_variable, "") if token_variable else gha.github_token()
-    return GitHubApi(
-        repository=repository or contexts.repository, token=token, url=contexts.api_url or DEFAULT_URL
-    )
+    return GitHubApi(repository=repository or contexts.repository, token=token, url=contexts.api_url or DEFAULT_URL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,20 +77,19 @@ def plan() -> int:
 def claim() -> int:
     """Takes the claim of this attempt or ends. Raises what :func:`take_claim` raises."""
     from runner_e2e.cells.sealed import check_nonce
+    from runner_e2e.dispatch.admission import read_own_run
     from runner_e2e.dispatch.claim import Claim, manual_nonce, scheduled_nonce, take_claim
-    from runner_e2e.dispatch.records import read_run
+    from runner_e2e.dispatch.records import moment_of
 
     contexts = gha.run_contexts()
     api = _api(contexts)
-    if not (contexts.run_id.isdigit() and contexts.run_attempt.isdigit()):
-        raise UsageError("this is no step of a job", why="GITHUB_RUN_ID is not set", fix="run it in a workflow")
-    run = read_run(api, int(contexts.run_id), int(contexts.run_attempt))
+    run = read_own_run(api, contexts)
     nonce = gha.read_input("nonce")
     if run.event == "schedule":
         # Nobody sent a scheduled run, so nobody can have made a nonce for it.
         nonce = scheduled_nonce(run.id)
     elif nonce:
-        check_nonce(nonce, created_at=datetime.fromisoformat(run.created_at))
+        check_nonce(nonce, created_at=moment_of(run.created_at))
     else:
         # A run that was started by hand, without a client that made a nonce, is one of its own.
         nonce = manual_nonce(run.id)

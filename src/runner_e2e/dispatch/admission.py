@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from runner_e2e.dispatch.claim import check_claim
 from runner_e2e.dispatch.gate import Passage, parse_allowlist, pass_gate
 from runner_e2e.dispatch.records import RepositoryRecord, read_repository, read_run
 from runner_e2e.dispatch.target import Target, resolve_target
-from runner_e2e.errors import RefusedError
+from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
     from runner_e2e.dispatch.claim import Claim
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.records import RunRecord
     from runner_e2e.gha import RunContexts
 
-__all__ = ["Admission", "Application", "admit", "describe"]
+__all__ = ["Admission", "Application", "admit", "describe", "read_own_run"]
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,19}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +55,7 @@ def admit(api: GitHubApi, contexts: RunContexts, application: Application) -> Ad
     where GitHub does not say what is needed: then the run may not pay either.
     """
     allowed = parse_allowlist(application.allowlist)
-    if not (contexts.run_id.isdigit() and contexts.run_attempt.isdigit()):
-        raise RefusedError(
-            "the job does not say which run it belongs to",
-            why="GITHUB_RUN_ID or GITHUB_RUN_ATTEMPT is not a number",
-            fix="run the gate as a step of a job",
-        )
-    run = read_run(api, int(contexts.run_id), int(contexts.run_attempt))
+    run = read_own_run(api, contexts)
     if application.default_branch:
         repository = RepositoryRecord(
             id=run.repository_id, full_name=run.repository, default_branch=application.default_branch, private=False
@@ -74,6 +71,29 @@ def admit(api: GitHubApi, contexts: RunContexts, application: Application) -> Ad
     else:
         target = Target(sha=run.head_sha, ref=f"refs/heads/{run.head_branch}")
     return Admission(run=run, default_branch=repository.default_branch, target=target, claim=claim)
+
+
+def read_own_run(api: GitHubApi, contexts: RunContexts) -> RunRecord:
+    """The record of the attempt that this job belongs to, by its contexts.
+
+    Raises :class:`~runner_e2e.errors.RefusedError` where they name none, and
+    :class:`~runner_e2e.errors.GitHubError` where GitHub gives the record of another.
+    """
+    numbers = (contexts.run_id, contexts.run_attempt)
+    if not all(_NUMBER.fullmatch(each) for each in numbers):
+        raise RefusedError(
+            "the job does not say which run it belongs to",
+            why="GITHUB_RUN_ID or GITHUB_RUN_ATTEMPT is not a number",
+            fix="run it as a step of a job",
+        )
+    run = read_run(api, *map(int, numbers))
+    if (str(run.id), str(run.attempt)) != numbers:
+        raise GitHubError(
+            f"GitHub's API answered run {run.id}, attempt {run.attempt}, when it was asked for run {numbers[0]}, "
+            f"attempt {numbers[1]}",
+            fix="start a new run; check what stands between this runner and GitHub",
+        )
+    return run
 
 
 def describe(admission: Admission) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "is_rate_limit", "parse_body", "problem_of", "retry_after", "server_text"]
 
 _LONGEST_MESSAGE: Final = 300
+_SECONDS = re.compile(r"[0-9]{1,12}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api: without other information wait at
@@ -98,15 +99,15 @@ def retry_after(answer: Answer, *, now: float) -> float | None:
     if not is_rate_limit(answer) and answer.status != 503:
         return None
     value = answer.headers.get("retry-after", "")
-    if value.isdigit():
+    if _SECONDS.fullmatch(value):
         return float(value)
     if value:
         try:
             return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return _SECONDARY_PAUSE
     reset = answer.headers.get("x-ratelimit-reset", "")
-    if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
+    if answer.headers.get("x-ratelimit-remaining") == "0" and _SECONDS.fullmatch(reset):
         return max(1.0, float(reset) - now)
     return _SECONDARY_PAUSE if is_rate_limit(answer) else None
 

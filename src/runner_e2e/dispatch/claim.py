@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.cells.sealed import is_nonce
+from runner_e2e.dispatch.answers import problem_of, retry_after
 from runner_e2e.dispatch.github_api import UnknownOutcomeError, segment
 from runner_e2e.dispatch.records import value_of
 from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
+    from runner_e2e.dispatch.answers import Answer
     from runner_e2e.dispatch.github_api import GitHubApi
     from runner_e2e.dispatch.records import RunRecord
 
@@ -40,7 +43,8 @@ CLAIMS: Final = "runner-e2e/claims"
 RERUNS: Final = "runner-e2e/reruns"
 
 _PAUSES: Final = (0.5, 2.0, 5.0, 10.0)
-_CLAIM = re.compile(r"([a-z0-9-]{1,80}):(\d{1,20}):(\d{1,6})")
+_CLAIM = re.compile(r"([a-z0-9-]{1,80}):([1-9][0-9]{0,19}):([1-9][0-9]{0,5})")
+_LONGEST_PAUSE: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +123,18 @@ def take_claim(api: GitHubApi, claim: Claim, *, commit: str) -> None:
 def authorise(api: GitHubApi, run: RunRecord, nonce: str) -> Claim:
     """Lets the next attempt of *run* pay once more. Returns the claim that it may take.
 
-    Raises what :func:`take_claim` raises where the authorisation cannot be made.
+    The first claim of the nonce becomes that of *run* too, where nobody has it: a twin that starts late must not pay
+    beside the rerun. Raises what :func:`take_claim` raises where the authorisation cannot be made.
     """
     claim = Claim(nonce=nonce, run=run.id, attempt=run.attempt + 1)
+    first = Claim(nonce=nonce, run=run.id, attempt=1)
+    holder = _create(api, f"{CLAIMS}/{first.name}", first, commit=run.head_sha)
+    if holder.claim != first:
+        raise RefusedError(
+            f"run {run.id} may not pay again: {_described(holder)} has claimed {nonce}",
+            why="this run is a twin of that one, which does the work",
+            fix=f"authorise run {holder.claim.run} instead" if holder.claim else "look at that ref",
+        )
     holder = _create(api, f"{RERUNS}/{claim.name}", claim, commit=run.head_sha)
     if holder.claim != claim:
         raise RefusedError(
@@ -191,7 +204,7 @@ def _create(api: GitHubApi, ref: str, claim: Claim, *, commit: str) -> Holder:
     refused: GitHubError | None = None
     for pause in _PAUSES:
         try:
-            answer = api.send("POST", "git/refs", {"ref": f"refs/{ref}", "sha": tag}, accept={201, 422})
+            answer = _post(api, "git/refs", {"ref": f"refs/{ref}", "sha": tag})
             refused = (
                 None
                 if answer.status == 201
@@ -213,13 +226,41 @@ def _create(api: GitHubApi, ref: str, claim: Claim, *, commit: str) -> Holder:
 def _tag(api: GitHubApi, claim: Claim, *, commit: str) -> str:
     """Makes the annotated tag; one that nothing points to does no harm, so a lost reply is followed by another."""
     message = json.dumps({"nonce": claim.nonce, "run": claim.run, "attempt": claim.attempt})
-    data = {"tag": f"runner-e2e-{claim.name}", "message": message, "object": commit, "type": "commit"}
+    data: dict[str, object] = {
+        "tag": f"runner-e2e-{claim.name}",
+        "message": message,
+        "object": commit,
+        "type": "commit",
+    }
     for pause in _PAUSES[:-1]:
         try:
-            return value_of(api.send("POST", "git/tags", data).data, str, "sha")
+            return _sha_of(_post(api, "git/tags", data))
         except UnknownOutcomeError:
             api.limits.wait(pause)
-    return value_of(api.send("POST", "git/tags", data).data, str, "sha")
+    return _sha_of(_post(api, "git/tags", data))
+
+
+def _sha_of(answer: Answer) -> str:
+    if answer.status != 201:
+        raise problem_of(answer)
+    return value_of(answer.data, str, "sha")
+
+
+def _post(api: GitHubApi, path: str, data: dict[str, object]) -> Answer:
+    """One POST that may be repeated, because a second one does no harm: a limit of the server is waited for.
+
+    Returns an answer of 201 or 422. Raises what :meth:`GitHubApi.send` raises.
+    """
+    answer = api.send("POST", path, data, accept={201, 403, 422, 429})
+    for least in _PAUSES:
+        pause = retry_after(answer, now=time.time())
+        if pause is None or pause > _LONGEST_PAUSE:
+            break
+        api.limits.wait(max(pause, least))
+        answer = api.send("POST", path, data, accept={201, 403, 422, 429})
+    if answer.status not in {201, 422}:
+        raise problem_of(answer)
+    return answer
 
 
 def _of_message(message: str) -> Claim | None:

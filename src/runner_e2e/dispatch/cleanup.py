@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from datetime import datetime
+import email.utils
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.dispatch.claim import CLAIMS, RERUNS
 from runner_e2e.dispatch.github_api import segment
-from runner_e2e.dispatch.records import value_of
+from runner_e2e.dispatch.records import moment_of, value_of
 from runner_e2e.errors import GitHubError
 
 if TYPE_CHECKING:
@@ -20,18 +19,19 @@ _DAY: Final = 86_400
 _MOST_PAGES: Final = 100
 
 
-def old_refs(api: GitHubApi, *, days: int, now: float | None = None) -> tuple[str, ...]:
-    """The refs (``refs/runner-e2e/…``) whose tags are older than *days* at *now* (seconds since the epoch).
+def old_refs(api: GitHubApi, *, days: int) -> tuple[str, ...]:
+    """The refs (``refs/runner-e2e/…``) whose tags are older than *days*, by the server's clock; authorisations first.
 
     A ref that points to no tag of ours is left alone. Raises :class:`~runner_e2e.errors.GitHubError`.
     """
-    limit = (time.time() if now is None else now) - days * _DAY
+    limit = _server_time(api) - days * _DAY
     found = []
-    for prefix in (CLAIMS, RERUNS):
+    # In this order, so that no authorisation outlives the claim that has used it.
+    for prefix in (RERUNS, CLAIMS):
         for each in api.pages(f"git/matching-refs/{prefix}/", "", most=_MOST_PAGES):
             if value_of(each, str, "object", "type") == "tag":
                 tag = api.get(f"git/tags/{segment(value_of(each, str, 'object', 'sha'))}").data
-                if _seconds(value_of(tag, str, "tagger", "date")) < limit:
+                if moment_of(value_of(tag, str, "tagger", "date")).timestamp() < limit:
                     found.append(value_of(each, str, "ref"))
     return tuple(found)
 
@@ -41,8 +41,12 @@ def remove(api: GitHubApi, ref: str) -> None:
     api.send("DELETE", f"git/{segment(ref)}", accept={204, 404, 422})
 
 
-def _seconds(text: str) -> float:
+def _server_time(api: GitHubApi) -> float:
+    """Seconds since the epoch by GitHub's clock: by one of this machine that is fast, young claims would go."""
+    value = api.get("").headers.get("date", "")
     try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        raise GitHubError(f"GitHub's answer has {text[:40]!r} for a date", fix="try again") from None
+        return email.utils.parsedate_to_datetime(value).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        raise GitHubError(
+            "GitHub's answer does not say what time it is", why=f"its Date is {value[:40]!r}", fix="try again"
+        ) from None

@@ -27,6 +27,7 @@ MOST_ALLOWED: Final = 500
 _MOST_BYTES: Final = 20_000
 _LARGEST_ID: Final = 2**53 - 1
 
+_UNSAID: Final = "the job does not say where its workflow is from"
 _WHO_EDITS: Final = "an administrator of the repository"
 
 
@@ -148,18 +149,27 @@ def _definition(passage: Passage) -> Iterator[Refusal]:
             fix=fix,
         )
         return
-    # The record's name may be a tag's; the job's ref tells them apart.
-    ref = contexts.workflow_ref.rpartition("@")[2] if contexts.workflow_ref else contexts.ref
-    if ref != f"refs/heads/{default}":
-        yield Refusal(
-            check="definition",
-            what=f"the workflow's definition is `{ref}`" if ref else "the job does not say where its workflow is from",
-            why=f"it must be `refs/heads/{default}`: a tag can have the same name as the branch",
-            fix=fix,
-        )
-    expected = f"{run.repository}/{run.path}@{ref}"
-    if contexts.workflow_ref and contexts.workflow_ref.lower() != expected.lower():
-        yield _disagreement("workflow", contexts.workflow_ref, expected)
+    # The record's name may be a tag's; the job's refs tell them apart.
+    wanted = f"refs/heads/{default}"
+    said = [each for each in (contexts.ref, _ref_of(contexts.workflow_ref)) if each]
+    for ref in dict.fromkeys(said or [""]):
+        if ref != wanted:
+            yield Refusal(
+                check="definition",
+                what=f"the workflow's definition is `{ref[:100]}`" if ref else _UNSAID,
+                why=f"it must be `{wanted}`: a tag can have the same name as the branch",
+                fix=fix,
+            )
+    expected = f"/{run.path}@{wanted}"
+    owner = contexts.workflow_ref.removesuffix(expected)
+    if contexts.workflow_ref and (owner == contexts.workflow_ref or owner.lower() != run.repository.lower()):
+        yield _disagreement("workflow", contexts.workflow_ref, run.repository + expected)
+
+
+def _ref_of(workflow_ref: str) -> str:
+    """The ref at the end of ``OWNER/NAME/PATH@REF``; paths and names of branches may hold an @ of their own."""
+    _, at, rest = workflow_ref.partition("@refs/")
+    return f"refs/{rest}" if at else workflow_ref.rpartition("@")[2]
 
 
 def _accounts(passage: Passage) -> Iterator[Refusal]:

@@ -11,7 +11,7 @@ import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
 import github
 import requests
@@ -34,7 +34,11 @@ READ_ATTEMPTS: Final = 3
 _PAUSES: Final = (1.0, 4.0)
 _LONGEST_PAUSE: Final = 60.0
 _PAGE: Final = 100
-_REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
+_MOST_REDIRECTS: Final = 3
+_REDIRECTED: Final = frozenset({301, 302, 307, 308})
+# Names of managed users have an underscore.
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
+_TOKEN = re.compile(r"[!-~]{1,4096}")
 
 
 class UnknownOutcomeError(GitHubError):
@@ -42,21 +46,27 @@ class UnknownOutcomeError(GitHubError):
 
 
 class _OnceHTTP(HTTPRequestsConnectionClass):
-    """A connection whose writes are never repeated: PyGithub follows 301 even for POST."""
+    """A connection that PyGithub's requester uses for exactly one exchange a request."""
 
     def getresponse(self) -> RequestsResponse:
-        return _unfollowed(super().getresponse(), self.verb)
+        return _as_it_is(super().getresponse(), self.verb)
 
 
 class _OnceHTTPS(HTTPSRequestsConnectionClass):
     def getresponse(self) -> RequestsResponse:
-        return _unfollowed(super().getresponse(), self.verb)
+        return _as_it_is(super().getresponse(), self.verb)
 
 
-def _unfollowed(response: RequestsResponse, verb: str) -> RequestsResponse:
-    # 308 means the same, and PyGithub hands it out instead of sending the request to the new place.
-    if verb.upper() not in {"GET", "HEAD"} and response.status == 301:
+def _as_it_is(response: RequestsResponse, verb: str) -> RequestsResponse:
+    """Keeps the requester from acting on an answer by itself.
+
+    It follows 301 even for POST, without an end, and waits without an end where a read is answered 202. 308 means the
+    same as 301 and is handed out; a read that is not ready yet is one of a server that is not.
+    """
+    if response.status == 301:
         response.status = 308
+    if response.status == 202 and verb.upper() in {"GET", "HEAD"}:
+        response.status = 503
     return response
 
 
@@ -90,21 +100,19 @@ class GitHubApi:
     ) -> None:
         if not _REPOSITORY.fullmatch(repository):
             raise UsageError(f"{repository[:80]!r} is no repository", fix="write it as OWNER/NAME")
-        if not token.strip():
-            raise UsageError(
-                "there is no token for GitHub's API",
-                fix="in a workflow give `github-token: ${{ github.token }}`; elsewhere set GH_TOKEN",
-            )
-        parts = urlsplit(url)
-        if parts.scheme not in {"https", "http"} or not parts.hostname:
-            raise UsageError(f"{url[:80]!r} is no URL of an API", fix=f"leave it out for {DEFAULT_URL}")
-        if parts.scheme == "http" and parts.hostname not in {"127.0.0.1", "localhost", "::1"}:
-            raise UsageError(f"the API at {url[:80]} would get the token in clear", fix="use https")
+        _check_token(token.strip())
+        self._origin = _origin_of(url)
         self.repository = repository
         self.url = url.rstrip("/")
         self.limits = limits or Limits()
-        self._connection = (_OnceHTTPS if parts.scheme == "https" else _OnceHTTP)(
-            parts.hostname, parts.port, timeout=timeout, retry=None, verify=True
+        scheme, host, port = self._origin
+        self._connection = (_OnceHTTPS if scheme == "https" else _OnceHTTP)(
+            # requests wants the brackets of an IPv6 address back.
+            f"[{host}]" if ":" in host else host,
+            port,
+            timeout=timeout,
+            retry=None,
+            verify=True,
         )
         self._requester = github.Requester.Requester(
             auth=github.Auth.Token(token.strip()),
@@ -133,7 +141,7 @@ class GitHubApi:
         """
         for pause in (*_PAUSES, None):
             try:
-                answer = self._exchange("GET", path, parameters, None, {"If-None-Match": etag} if etag else {})
+                answer = self._read(path, parameters, {"If-None-Match": etag} if etag else {})
             except requests.RequestException as error:
                 if pause is None:
                     raise _unreachable("GET", path, error) from None
@@ -152,16 +160,21 @@ class GitHubApi:
     ) -> Iterator[dict[str, object]]:
         """The objects of a list over at most *most* pages of 100; *key* names the list, empty for a bare one.
 
-        Raises what :meth:`get` raises, also for an answer of another shape.
+        A server that knows no pages answers everything at once, to each number. Raises what :meth:`get` raises, also
+        for an answer of another shape.
         """
+        before: list[object] = []
         for page in range(1, most + 1):
             answer = self.get(path, {**(parameters or {}), "per_page": _PAGE, "page": page})
             items = answer.data.get(key) if key and isinstance(answer.data, dict) else answer.data
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
                 raise GitHubError(f"GitHub's API answered GET {path} without a list", fix="check the API's URL")
-            yield from items
-            if len(items) < _PAGE:
+            if items == before:
                 return
+            yield from items
+            if len(items) != _PAGE:
+                return
+            before = items
 
     def send(
         self, verb: str, path: str, data: Mapping[str, object] | None = None, *, accept: Collection[int] = ()
@@ -186,6 +199,24 @@ class GitHubApi:
             raise _unknown(verb, path, f"the answer was {answer.status}")
         return _checked(answer, accept)
 
+    def _read(self, path: str, parameters: Mapping[str, str | int] | None, headers: Mapping[str, str]) -> Answer:
+        """One read, also at the new place of what was moved; the token goes to no other server."""
+        answer = self._exchange("GET", path, parameters, None, headers)
+        for _ in range(_MOST_REDIRECTS):
+            if answer.status not in _REDIRECTED or not answer.headers.get("location"):
+                break
+            place = urljoin(f"{self.url}{answer.path}", answer.headers["location"])
+            if _origin_or_none(place) != self._origin:
+                raise GitHubError(
+                    f"GitHub's API sent GET {answer.path} to another server",
+                    why=f"{place[:100]!r} does not begin with {self.url}; it would get the token",
+                    fix="check the API's URL",
+                )
+            parts = urlsplit(place)
+            moved = parts.path.removeprefix(urlsplit(self.url).path)
+            answer = self._exchange("GET", moved, dict(parse_qsl(parts.query)) or parameters, None, headers)
+        return answer
+
     def _exchange(
         self,
         verb: str,
@@ -197,17 +228,61 @@ class GitHubApi:
         """One request and its answer, whatever its status."""
         self.limits.before(verb)
         full = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
-        status, received, body = self._requester.requestJson(
-            verb,
-            full,
-            dict(parameters or {}),
-            {"Accept": "application/vnd.github+json", **headers},
-            data,
-            self._connection,
-        )
+        try:
+            status, received, body = self._requester.requestJson(
+                verb,
+                full,
+                dict(parameters or {}),
+                {"Accept": "application/vnd.github+json", **headers},
+                data,
+                self._connection,
+            )
+        except requests.RequestException:
+            raise
+        except (ValueError, RuntimeError, LookupError, github.GithubException) as error:
+            # PyGithub reads some headers by itself, and believes them to be numbers.
+            raise GitHubError(
+                f"GitHub's answer to {verb} {full} cannot be read",
+                why=f"{type(error).__name__}: {str(error)[:100]!r}",
+                fix="check the API's URL and what stands between",
+            ) from None
         answer = Answer(verb=verb, path=full, status=status, headers={str(k): str(v) for k, v in received.items()})
         self.limits.after(answer)
         return parse_body(answer, body)
+
+
+def _check_token(token: str) -> None:
+    fix = "in a workflow give `github-token: ${{ github.token }}`; elsewhere set GH_TOKEN"
+    if not token:
+        raise UsageError("there is no token for GitHub's API", fix=fix)
+    if not _TOKEN.fullmatch(token):
+        raise UsageError(
+            "the token for GitHub's API is none",
+            why="tokens have no blanks, line ends or letters with accents",
+            fix=fix,
+        )
+
+
+def _origin_of(url: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port of an API. Raises :class:`~runner_e2e.errors.UsageError` for a URL that can be none."""
+    origin = _origin_or_none(url)
+    parts = urlsplit(url) if origin else None
+    if origin is None or parts is None or parts.username or parts.password or parts.query or parts.fragment:
+        raise UsageError(f"{url[:80]!r} is no URL of an API", fix=f"leave it out for {DEFAULT_URL}")
+    if origin[0] == "http" and origin[1] not in {"127.0.0.1", "localhost", "::1"}:
+        raise UsageError(f"the API at {url[:80]} would get the token in clear", fix="use https")
+    return origin
+
+
+def _origin_or_none(url: str) -> tuple[str, str, int | None] | None:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in {"https", "http"} or not parts.hostname or not url.isascii():
+        return None
+    return parts.scheme, parts.hostname, None if port == {"https": 443, "http": 80}[parts.scheme] else port
 
 
 def segment(text: str) -> str:

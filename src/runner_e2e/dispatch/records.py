@@ -6,7 +6,9 @@ lacks what a decision needs is refused, never filled in.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from runner_e2e.errors import GitHubError
@@ -18,6 +20,7 @@ __all__ = [
     "Account",
     "RepositoryRecord",
     "RunRecord",
+    "moment_of",
     "read_last_attempt",
     "read_repository",
     "read_run",
@@ -25,6 +28,7 @@ __all__ = [
     "value_of",
 ]
 
+_PATH_AND_REF = re.compile(r"(.*?\.ya?ml)@.*", re.DOTALL)
 _Type = TypeVar("_Type", str, int, bool)
 
 
@@ -41,7 +45,8 @@ class Account:
 class RunRecord:
     """One attempt of a run. *path* is the workflow's file without a ref; *repository* is ``OWNER/NAME``.
 
-    *head_branch* is the name of the branch or tag that the definition came from; GitHub does not tell which.
+    *head_branch* is the name of the branch or tag that the definition came from; GitHub does not tell which. *title* is
+    the run's name, empty where an old server does not tell it.
     """
 
     id: int
@@ -100,15 +105,16 @@ def run_of(data: object) -> RunRecord:
         attempt=value_of(data, int, "run_attempt"),
         event=value_of(data, str, "event"),
         status=value_of(data, str, "status"),
-        # Some answers have `path@ref`.
-        path=value_of(data, str, "path").partition("@")[0],
+        # Some answers have `path@ref`; both may hold an @ of their own.
+        path=_PATH_AND_REF.sub(r"\1", value_of(data, str, "path")),
         head_branch=value_of(data, str, "head_branch"),
         head_sha=value_of(data, str, "head_sha"),
         repository=value_of(data, str, "repository", "full_name"),
         repository_id=value_of(data, int, "repository", "id"),
         head_repository_id=value_of(data, int, "head_repository", "id"),
         workflow_id=value_of(data, int, "workflow_id"),
-        title=value_of(data, str, "display_title"),
+        # Servers before 3.7 have none; who needs it says so.
+        title=value_of(data, str, "display_title") if _has(data, "display_title") else "",
         created_at=value_of(data, str, "created_at"),
         started_at=value_of(data, str, "run_started_at"),
         actor=_account(data, "actor"),
@@ -131,6 +137,21 @@ def value_of(data: object, kind: type[_Type], *names: str) -> _Type:
             fix="try again; an Enterprise Server may be too old",
         )
     return found
+
+
+def moment_of(text: str) -> datetime:
+    """The time that GitHub writes as ``2026-01-01T00:00:00Z``. Raises :class:`~runner_e2e.errors.GitHubError`."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise GitHubError(f"GitHub's answer has {text[:40]!r} for a time", fix="try again")
+    return found
+
+
+def _has(data: object, name: str) -> bool:
+    return isinstance(data, dict) and data.get(name) is not None
 
 
 def _account(data: object, name: str) -> Account:
