@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 
 from runner_e2e.artifacts.listing import prepare_listed
@@ -13,7 +14,7 @@ from runner_e2e.sandbox.policy import DROPPED_VARIABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from runner_e2e.sandbox.arguments import Request
     from runner_e2e.sandbox.policy import Policy
@@ -62,23 +63,27 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
     reports = os.environ.get(REPORTS_VARIABLE)
     policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide))
     _erase_confidential(policy)
-    file = _open(request.report) if request.report else -1
+    files = {request.report: _open(request.report)} if request.report else {}
 
     def started(report: Report) -> None:
         if not request.quiet:
             for line in report.lines():
                 log(line)
-        if request.report:
-            _write(report, request.report, file)
         if reports:
             path = os.path.join(reports, f"{time.time_ns():020d}-{os.getpid()}.json")
-            _write(report, path, _open(path))
+            files[path] = _open(path)
+        _write(report, files)
 
     listed = prepare_listed(request.command[0], os.environ, os.getcwd(), log=log)
     if listed is None:
-        return launch(policy, request.command, started=started).status
-    with listed:
-        return launch(policy, request.command, started=started, program=listed.descriptor).status
+        outcome = launch(policy, request.command, started=started)
+    else:
+        with listed:
+            outcome = launch(policy, request.command, started=started, program=listed.descriptor)
+    if verdict := outcome.report.verdict():
+        log(verdict)
+        _write(outcome.report, files)
+    return outcome.status
 
 
 def failure_status(code: int) -> int:
@@ -107,15 +112,23 @@ def _open(path: str) -> int:
         raise _unwritable(path, error) from error
 
 
-def _write(report: Report, path: str, descriptor: int) -> None:
+def _write(report: Report, files: Mapping[str, int]) -> None:
+    """Writes *report* to open files, over what they hold."""
+    if not files:
+        return
     import json
 
-    content = json.dumps(report.to_document(), indent=2) + "\n"
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(content)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    content = (json.dumps(report.to_document(), indent=2) + "\n").encode()
+    for path, descriptor in files.items():
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.ftruncate(descriptor, 0)
+            view = memoryview(content)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        except OSError as error:
+            raise _unwritable(path, error) from error
 
 
 def _unwritable(path: str, error: OSError) -> Exception:

@@ -16,13 +16,16 @@ from runner_e2e.sandbox.events import Reporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import NoReturn
 
-    from runner_e2e.sandbox.standby import Kind
+    from runner_e2e.sandbox.request import Kind
+    from runner_e2e.sandbox.watch import Watch
 
 __all__ = ["hide_arguments", "run"]
 
-_SIGCHLD, _SIGKILL = 17, 9
+_SIGCHLD, _SIGKILL, _SIGSTOP = 17, 9, 19
+_LONGEST_MESSAGE = 4096
 _NAME = b"sandbox"
 
 
@@ -51,16 +54,20 @@ def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
         connection.close()
         if warm:
             kernel.prefault()
-        message, descriptors = request.receive_descriptors(link, 1)
+        message, descriptors = request.receive_descriptors(link, _LONGEST_MESSAGE)
         if not descriptors:
             os._exit(0)  # nothing was asked for, or it was refused
         events, control, *mounts = descriptors
         report = Reporter(events)
-        if message == inside.OWN_MOUNTS:
+        if message[:1] == inside.OWN_MOUNTS:
             _follow(agent, mounts)
         if _let_start(link):
             report.tell("started")
-        status = _serve(agent, control, signals, alone=bool(kind.namespaces & kernel.CLONE_NEWPID))
+        alone = bool(kind.namespaces & kernel.CLONE_NEWPID)
+        watch = _watch(message[1:], agent, alone=alone)
+        status = _serve(agent, control, signals, watch=watch, alone=alone)
+        if watch and watch.crossing:
+            report.note("crossed", watch.crossing.limit, watch.crossing.seen)
         report.tell("exit", status)
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 - nothing may come back into the caller's code from this fork
@@ -160,19 +167,43 @@ def _raise_loopback() -> None:
     any_socket.close()
 
 
-def _serve(agent: int, control: int, signals: int, *, alone: bool) -> int:
+def _watch(limits: bytes, agent: int, *, alone: bool) -> Watch | None:
+    """What watches the *limits*, marshalled, of the agent and all it starts; None where there are none."""
+    if not limits:
+        return None
+    import marshal
+
+    from runner_e2e.sandbox.watch import Watch
+
+    def ask(signal: int) -> None:
+        try:
+            os.killpg(agent, signal)
+        except (ProcessLookupError, PermissionError):
+            return
+
+    return Watch(
+        dict(marshal.loads(limits)),  # noqa: S302 - from the process that becomes the agent, before it does
+        processes=_others if alone else _descendants,
+        kill=_kill_others if alone else _kill_descendants,
+        ask=ask,
+    )
+
+
+def _serve(agent: int, control: int, signals: int, *, watch: Watch | None, alone: bool) -> int:
     """Passes signals on until the agent ends; returns its wait status. A launcher that is gone ends the agent."""
     waiting = select.poll()
     waiting.register(control, select.POLLIN)
     waiting.register(signals, select.POLLIN)
     status = None
     while status is None:
-        for descriptor, _ in waiting.poll():
+        for descriptor, _ in waiting.poll(watch.pause if watch else None):
             if descriptor == signals:
                 os.read(signals, 128 * 16)
                 status = _reap(agent)
             elif status is None and not _pass_on(control, agent):
                 status = _SIGKILL
+        if watch and status is None:
+            watch.look()
     if alone:
         _end_namespace()
     else:
@@ -182,15 +213,25 @@ def _serve(agent: int, control: int, signals: int, *, alone: bool) -> int:
 
 def _end_namespace() -> None:
     """Kills every other process of this pid namespace, so that none is left when the end is told."""
-    try:
-        os.kill(-1, _SIGKILL)
-    except ProcessLookupError:
-        return
+    _kill_others()
     try:
         while True:
             os.waitpid(-1, 0)
     except ChildProcessError:
         return
+
+
+def _kill_others() -> None:
+    try:
+        os.kill(-1, _SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _others() -> list[int]:
+    """Every other process of this pid namespace."""
+    own = os.getpid()
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
 
 
 def _reap(agent: int) -> int | None:
@@ -222,28 +263,44 @@ def _pass_on(control: int, agent: int) -> bool:
 def _end_children() -> None:
     """Kills what is left of the tree: orphans have become children of this process."""
     while True:
-        for child in _children():
-            try:
-                os.kill(child, _SIGKILL)
-            except ProcessLookupError:
-                continue
+        _kill_descendants()
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
 
 
-def _children() -> list[int]:
-    own = os.getpid()
-    found = []
+def _kill_descendants() -> None:
+    """Stops the whole tree first, so that none of it makes a new process while others are killed."""
+    stopped: set[int] = set()
+    while new := set(_descendants()) - stopped:
+        _send(new, _SIGSTOP)
+        stopped |= new
+    _send(stopped, _SIGKILL)
+
+
+def _send(processes: Iterable[int], signal: int) -> None:
+    for process in processes:
+        try:
+            os.kill(process, signal)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def _descendants() -> list[int]:
+    """Every process below this one."""
+    children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
-                parent = int(file.read().rpartition(b")")[2].split()[1])
-        except (OSError, IndexError, ValueError):
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+        except (OSError, ValueError):
             continue
-        if parent == own:
-            found.append(int(name))
-    return found
+        if state != b"Z":
+            children.setdefault(int(parent), []).append(int(name))
+    found = [os.getpid()]
+    for process in found:
+        found += children.get(process, ())
+    return found[1:]

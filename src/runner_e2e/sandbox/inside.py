@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import marshal
 import os
 
 from runner_e2e import kernel
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.events import Streams
     from runner_e2e.sandbox.plan import Plan, Step
 
-__all__ = ["OWN_MOUNTS", "SAME_MOUNTS", "become", "drop_bounding_set", "map_own_ids"]
+__all__ = ["OWN_MOUNTS", "SAME_MOUNTS", "assemble_filter", "become", "drop_bounding_set", "map_own_ids"]
 
-# What the first process is told: whether the agent has a mount namespace of its own.
+# What the first process is told: whether the agent has a mount namespace of its own; after that its limits, marshalled.
 OWN_MOUNTS, SAME_MOUNTS = b"m", b"s"
 _OWN_MOUNTS_FILE = "/proc/self/ns/mnt"
 
@@ -53,8 +54,8 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
         wanted = request.receive(channel)
         if wanted is None:
             os._exit(0)
-        plan, streams = wanted.plan, wanted.streams
-        report = Reporter(streams.events)
+        report = Reporter(wanted.streams.events)
+        plan, streams = wanted.plan(), wanted.streams
         _enter_mounts(plan, streams, link)
         if plan.namespaces & kernel.CLONE_NEWNS:
             mounts.furnish(plan, wanted.maps)
@@ -62,7 +63,7 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
         _restrict(plan, report)
         _check(plan)
         report.layer("self-check", "active")
-        _prepare_exec(plan, streams, mask)
+        _prepare_exec(plan, streams, mask, report)
         if link.recv(1) == b"":
             raise _RefusedError("the first process of the sandbox ended", "")
         report.flush()
@@ -95,7 +96,10 @@ def _enter_mounts(plan: Plan, streams: Streams, link: _socket.socket) -> None:
             raise mounts.UnavailableError("mounts", error) from error
         if os.path.exists(_OWN_MOUNTS_FILE):  # without /proc it finds the namespace by this process
             handed.append(os.open(_OWN_MOUNTS_FILE, os.O_RDONLY | os.O_CLOEXEC))
-    request.send_descriptors(link, OWN_MOUNTS if own else SAME_MOUNTS, handed)
+    message = OWN_MOUNTS if own else SAME_MOUNTS
+    if plan.limits:
+        message += marshal.dumps(plan.limits)
+    request.send_descriptors(link, message, handed)
     for descriptor in handed[1:]:
         os.close(descriptor)
 
@@ -112,10 +116,12 @@ def _restrict(plan: Plan, report: Reporter) -> None:
     _take_keyrings_away(plan, report)
 
 
-def _prepare_exec(plan: Plan, streams: Streams, mask: bytes) -> None:
+def _prepare_exec(plan: Plan, streams: Streams, mask: bytes, report: Reporter) -> None:
     for number, descriptor in enumerate((streams.stdin, streams.stdout, streams.stderr)):
         os.dup2(descriptor, number)
     _enter_directory(plan)
+    if plan.limits:
+        _limit(plan, report)
     for signal in (_SIGPIPE, _SIGXFSZ):
         kernel.default_action(signal)
     if plan.namespaces & kernel.CLONE_NEWPID == 0:
@@ -131,6 +137,14 @@ def drop_bounding_set() -> None:
                 kernel.drop_bounding_capability(capability)
             except OSError:
                 break
+
+
+def assemble_filter() -> None:
+    """Assembles the filter of system calls once for all launches of this process and its forks."""
+    try:
+        seccomp.program()
+    except OSError:
+        return  # a launch says it
 
 
 def map_own_ids(user: int, group: int) -> None:
@@ -283,6 +297,18 @@ def _check_exposed(step: Step) -> None:
         raise _RefusedError(f"exposed path {step.path} is another file inside", "it was replaced during the launch")
     if not readable:
         raise _RefusedError(f"exposed path {step.path} cannot be read from inside", "permission denied", fix)
+
+
+def _limit(plan: Plan, report: Reporter) -> None:
+    from runner_e2e.sandbox import limits
+
+    try:
+        for note in limits.apply(dict(plan.limits), others=plan.others):
+            report.note("limit", note)
+    except (OSError, ValueError) as error:
+        raise _RefusedError(
+            "the limits cannot be set", str(error), "leave out what this host does not allow"
+        ) from error
 
 
 def _enter_directory(plan: Plan) -> None:

@@ -75,6 +75,12 @@ class Plan(Record):
         """How much *layer* matters to this launch."""
         return dict(self.layers)[layer]
 
+    @property
+    def scratch(self) -> int:
+        """Bytes of each file system in memory that the agent gets; 0 for what the kernel takes."""
+        limits = dict(self.limits)
+        return limits.get("scratch", limits.get("memory", 0) // 2)
+
     def to_document(self) -> dict[str, Any]:
         """Plain lists and dictionaries; :meth:`from_document` reads them back."""
         return {**self.values(), "steps": [step.values() for step in self.steps]}

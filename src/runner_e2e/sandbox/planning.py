@@ -277,7 +277,8 @@ def _others(policy: Policy, mode: str, *, user: int) -> int:
         return 0
     from runner_e2e.sandbox.limits import tasks_of
 
-    return 1 if mode == "user-namespace" else tasks_of(user) + 1
+    first = int(mode in {"user-namespace", "bare"})  # the first process of the launch is of the same user there
+    return first if mode == "user-namespace" else tasks_of(user) + first
 
 
 def _namespaces(mode: str, left_out: set[str]) -> int:

@@ -94,7 +94,7 @@ class Watch:
             return Crossing(limit="processes", seen=f"there were {count}")
         seconds = sum(use.seconds for use in found.values()) + _own_children()
         if seconds > limits.get("cpu", seconds):
-            return Crossing(limit="cpu", seen=f"all used {show('cpu', round(seconds, 1))}")
+            return Crossing(limit="cpu", seen=f"all used {show('cpu', round(seconds, 2))}")
         if sum(use.memory for use in found.values()) <= limits.get("memory", _UNLIMITED):
             return None
         # Pages that processes share were counted for each of them: ask again, dearly and exactly.
