@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -168,6 +169,73 @@ def test_only_what_depends_on_a_change_is_analysed_again(tmp_path: Path, name: s
     cache = opened(tmp_path / "c")
     same(root, cache)
     assert cache.written == again
+
+
+PAYS = """\
+on: {workflow_call: }
+jobs: {pay: {runs-on: x, steps: [{run: tool, env: {KEY: '${{ secrets.KEY }}'}}]}}
+"""
+
+
+def test_a_new_file_in_a_folder_that_was_looked_into_counts(tmp_path: Path) -> None:
+    root = repository(tmp_path / "r")
+    write(root, ".github/runner-e2e.yml", "lint: {provider-secrets: [KEY]}\n")
+    write(root, ".github/workflows/called.yml", PAYS)
+    for name, text in (
+        ("caller.yml", "on: push\njobs: {a: {uses: ./.github/workflows/called.yml, secrets: inherit}}\n"),
+        ("caller.yml", "on: push\njobs: {a: {runs-on: x, steps: []}}\n"),
+        ("w.yml", None),
+        ("other.yaml", "on: push\njobs: {a: {uses: ./.github/workflows/called.yml}}\n"),
+    ):
+        same(root, opened(tmp_path / "c"))
+        write(root, f".github/workflows/{name}", text)
+        same(root, opened(tmp_path / "c"))
+
+
+def test_whether_it_is_a_checkout_counts(tmp_path: Path) -> None:
+    root = repository(tmp_path / "r")
+    write(root, ".github/workflows/w.yml", WORKFLOW.replace("./say", "./absent/action"))
+    for change in ((root / ".git").rmdir, (root / ".git").mkdir):
+        same(root, opened(tmp_path / "c"))
+        change()
+        same(root, opened(tmp_path / "c"))
+
+
+def test_everything_that_an_analysis_opens_is_in_its_reads(tmp_path: Path) -> None:
+    """The interpreter tells of every file that is opened and every folder that is listed."""
+    root = repository(tmp_path / "r")
+    for name, texts in FILES.items():
+        write(root, name, texts[0])
+    write(root, ".github/workflows/called.yml", PAYS)
+    write(root, ".gitmodules", "[submodule]\n")
+    script = textwrap.dedent(
+        """\
+        import os, sys
+        from pathlib import Path
+        from runner_e2e.lint.analysis import Analyst
+        root, seen = str(Path(sys.argv[1])), set()
+        def hook(event, arguments):
+            if event in ("open", "os.listdir", "os.scandir") and str(arguments[0]).startswith(root + "/"):
+                seen.add(os.path.relpath(str(arguments[0]), root) + ("" if event == "open" else "/"))
+        sys.addaudithook(hook)
+        analyst = Analyst(Path(root), time_limit=60)
+        opened, read = set(), set()
+        for name in sorted(os.listdir(root + "/.github/workflows")):
+            seen.clear()
+            relative = ".github/workflows/" + name
+            result = analyst.result(Path(root, relative), explicit=True)
+            opened |= seen
+            missed = seen - set(result.reads) - {relative}
+            assert not missed, (name, missed)
+        assert len(opened) > 6, opened
+        print("all")
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(root)],
+        env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("all\n", "")
 
 
 def test_another_folder_with_the_same_content_finds_it(tmp_path: Path) -> None:

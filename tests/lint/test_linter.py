@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import jsonschema
 import pytest
@@ -12,6 +14,7 @@ from runner_e2e.errors import UsageError
 from runner_e2e.lint import analysis, linter
 from runner_e2e.lint.linter import Report, default_paths, lint
 from runner_e2e.lint.render import render
+from runner_e2e.lint.rules import RULES
 from runner_e2e.lint.values import Confidence
 
 DISPATCH = "on:\n  workflow_dispatch:\n    inputs:\n      selected-id:\n        required: true\n"
@@ -342,4 +345,30 @@ def test_a_defect_of_ours_is_told_and_the_rest_is_linted(tmp_path: Path, monkeyp
     report = lint([], current=tmp_path)
     assert report.defects == 1
     assert "a defect of runner-e2e: ZeroDivisionError: by zero" in str(report.problems[0])
+    assert len(places(report)) == 1
+
+
+@pytest.mark.parametrize("part", ["check", "inspect"])
+def test_a_defect_of_a_rule_stops_neither_other_rules_nor_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    workflow(tmp_path, LEAK, "a.yml")
+    workflow(tmp_path, LEAK.replace("selected-id", "other"), "b.yml")
+
+    def broken(*arguments: object) -> NoReturn:
+        raise ZeroDivisionError("by zero")
+
+    first = replace(
+        RULES[-1],
+        id="broken",
+        check=broken if part == "check" else None,
+        inspect=broken if part == "inspect" else None,
+    )
+    monkeypatch.setattr(analysis, "RULES", (first, *RULES))
+    report = lint([], current=tmp_path)
+    told = [str(problem).splitlines()[0] for problem in report.problems]
+    what = "a defect of runner-e2e in the rule broken: ZeroDivisionError: by zero"
+    # A check is called for what the analysis saw; an inspection for every file.
+    assert told == [f".github/workflows/{name}.yml: {what}" for name in ("ab" if part == "inspect" else "a")]
+    assert report.defects == len(told)
     assert len(places(report)) == 1

@@ -71,7 +71,7 @@ def _paid(paid: PaidWorkflow) -> Iterable[Finding]:
 
 
 # A quick look: most files pin everything, or are not asked.
-_CANDIDATE = re.compile(r"\buses[\"']?\s*:\s*[&!\"']*(?!\./)[^\s#]*?(?:@(?![0-9a-f]{40}\b)|[\s\"'])")
+_CANDIDATE = re.compile(r"uses[\"']?\s*:\s*[&!\"']*(?!\./)[^\s#]*?(?:@(?![0-9a-f]{40}\b)|[\s\"'])")
 
 
 def _written(document: Document) -> Iterator[Scalar]:
