@@ -13,7 +13,7 @@ from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from runner_e2e.lint.languages.cmd.interpreter import Interpreter
+    from runner_e2e.lint.languages.cmd.expansion import Expansion
     from runner_e2e.lint.languages.cmd.parser import Simple
 
 __all__ = ["BUILTINS"]
@@ -22,7 +22,7 @@ _MAX_CALLS = 16
 _MAX_JUMPS = 24
 
 
-def _echo(script: Interpreter, node: Simple, offset: int, end: int) -> None:
+def _echo(script: Expansion, node: Simple, offset: int, end: int) -> None:
     if script.text[offset : offset + 1] in {".", ":", " ", "\t", "/", ",", ";", "=", "("}:
         offset += 1
     value = script.expanded(offset, end)
@@ -32,7 +32,7 @@ def _echo(script: Interpreter, node: Simple, offset: int, end: int) -> None:
         script.emit(value + Value.literal("\n"), node.start, node.end)
 
 
-def _set(script: Interpreter, node: Simple, offset: int, end: int) -> None:
+def _set(script: Expansion, node: Simple, offset: int, end: int) -> None:
     value = script.expanded(offset, end)
     first = value.texts[0]
     text = first[0] if first and isinstance(first[0], str) else ""
@@ -51,13 +51,13 @@ def _set(script: Interpreter, node: Simple, offset: int, end: int) -> None:
     script.process.set_variable(_name(script, match[1]), None if content == EMPTY else step)
 
 
-def _name(script: Interpreter, name: str) -> str:
+def _name(script: Expansion, name: str) -> str:
     """The variable in the case that it was set in: names differ by more than that."""
     upper = name.strip().upper()
     return next((one for one in script.process.environment() if one.upper() == upper), name.strip())
 
 
-def _set_option(script: Interpreter, option: str, value: Value) -> None:
+def _set_option(script: Expansion, option: str, value: Value) -> None:
     text = value.texts[0][0] if value.texts[0] and isinstance(value.texts[0][0], str) else ""
     match = re.match(r"\s*\"?([\w ]+?)\s*[-+*/%&|^]?=", text)
     if match is not None:
@@ -65,7 +65,7 @@ def _set_option(script: Interpreter, option: str, value: Value) -> None:
         script.process.set_variable(_name(script, match[1]), given)
 
 
-def _list(script: Interpreter, node: Simple, prefix: str) -> None:
+def _list(script: Expansion, node: Simple, prefix: str) -> None:
     """``set`` and ``set PREFIX`` show variables."""
     total = EMPTY
     for name, value in script.process.environment().items():
@@ -74,7 +74,7 @@ def _list(script: Interpreter, node: Simple, prefix: str) -> None:
     script.emit(total, node.start, node.end)
 
 
-def _call(script: Interpreter, node: Simple, offset: int, end: int) -> None:
+def _call(script: Expansion, node: Simple, offset: int, end: int) -> None:
     words = list(script.words_of(offset, end))
     if not words:
         return
@@ -95,7 +95,7 @@ def _call(script: Interpreter, node: Simple, offset: int, end: int) -> None:
     script.start(node, words)
 
 
-def _start(script: Interpreter, node: Simple, offset: int, end: int) -> None:
+def _start(script: Expansion, node: Simple, offset: int, end: int) -> None:
     """``start "title" /b program …``."""
     words = list(script.words_of(offset, end))
     if words and script.text[words[0].start] == '"':
@@ -105,12 +105,12 @@ def _start(script: Interpreter, node: Simple, offset: int, end: int) -> None:
     script.start(node, words)
 
 
-def _exit(script: Interpreter, _node: Simple, _offset: int, _end: int) -> None:
+def _exit(script: Expansion, _node: Simple, _offset: int, _end: int) -> None:
     script.ends.append(script.process.save())
     script.live = False
 
 
-def _goto(script: Interpreter, _node: Simple, offset: int, end: int) -> None:
+def _goto(script: Expansion, _node: Simple, offset: int, end: int) -> None:
     name = (script.expanded(offset, end).constant or "").strip().lstrip(":").lower()
     target = script.labels.get(name.split(" ")[0])
     if target is not None and name != "eof" and script.depth < _MAX_JUMPS:
@@ -122,11 +122,11 @@ def _goto(script: Interpreter, _node: Simple, offset: int, end: int) -> None:
     script.live = False
 
 
-def _shift(script: Interpreter, _node: Simple, _offset: int, _end: int) -> None:
+def _shift(script: Expansion, _node: Simple, _offset: int, _end: int) -> None:
     script.arguments = script.arguments[1:]
 
 
-def _directory(script: Interpreter, node: Simple, offset: int, end: int) -> None:
+def _directory(script: Expansion, node: Simple, offset: int, end: int) -> None:
     words = [word for word in script.words_of(offset, end) if not (word.value.constant or "").startswith("/")]
     if words:
         script.process.change_directory(mapped(words[0].value, lambda piece: piece.replace("\\", "/")))
@@ -134,29 +134,29 @@ def _directory(script: Interpreter, node: Simple, offset: int, end: int) -> None
         script.emit(UNKNOWN, node.start, node.end)
 
 
-def _type(script: Interpreter, node: Simple, offset: int, end: int) -> None:
+def _type(script: Expansion, node: Simple, offset: int, end: int) -> None:
     for word in script.words_of(offset, end):
         path = mapped(word.value, lambda piece: piece.replace("\\", "/"))
         script.emit(script.process.read_file(path), node.start, node.end)
 
 
-def _copy(script: Interpreter, node: Simple, offset: int, end: int) -> None:
+def _copy(script: Expansion, node: Simple, offset: int, end: int) -> None:
     words = [word.value for word in script.words_of(offset, end) if not (word.value.constant or "").startswith("/")]
     if len(words) == 2:
         content = script.process.read_file(words[0])
         script.process.write_file(words[1], content, append=False, start=node.start, end=node.end)
 
 
-def _delete(script: Interpreter, _node: Simple, offset: int, end: int) -> None:
+def _delete(script: Expansion, _node: Simple, offset: int, end: int) -> None:
     for word in script.words_of(offset, end):
         script.process.remove_file(word.value)
 
 
-def _nothing(_script: Interpreter, _node: Simple, _offset: int, _end: int) -> None:
+def _nothing(_script: Expansion, _node: Simple, _offset: int, _end: int) -> None:
     return
 
 
-BUILTINS: Mapping[str, Callable[[Interpreter, Simple, int, int], None]] = {
+BUILTINS: Mapping[str, Callable[[Expansion, Simple, int, int], None]] = {
     "echo": _echo,
     "set": _set,
     "call": _call,

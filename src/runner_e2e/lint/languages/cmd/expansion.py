@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,9 @@ from runner_e2e.lint.source import PLACEHOLDER
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Value, normal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from runner_e2e.lint.languages.cmd.parser import Node
+    from runner_e2e.lint.languages.cmd.parser import Node, Simple
     from runner_e2e.lint.languages.process import Process, Saved
 
 __all__ = ["NUMBER", "Expansion", "Word"]
@@ -38,7 +39,7 @@ class Word:
     end: int
 
 
-class Expansion:
+class Expansion(ABC):
     """What a script knows, and how it puts variables into its text."""
 
     def __init__(self, process: Process) -> None:
@@ -181,6 +182,28 @@ class Expansion:
             end = last
         if current is not None:
             yield Word(current, begin, end)
+
+    # --- completed by the interpreter
+
+    @abstractmethod
+    def emit(self, value: Value, start: int, end: int) -> None:
+        """Writes to the standard output of the script."""
+
+    @abstractmethod
+    def run_lines(self, nodes: Sequence[Node]) -> None:
+        """Runs commands that stand on lines of their own: each sees what the ones before have set."""
+
+    @abstractmethod
+    def within(self, run: Callable[[], None], arguments: Sequence[Value]) -> None:
+        """Runs a script or a subroutine with arguments of its own."""
+
+    @abstractmethod
+    def run_script(self, name: str, words: Sequence[Word], *, returns: bool) -> bool:
+        """Runs a batch file; without ``call`` the script does not go on after it. False: there is none."""
+
+    @abstractmethod
+    def start(self, node: Simple, words: Sequence[Word]) -> None:
+        """Starts a program, or a script of the repository."""
 
 
 def _changed(value: Value, change: str) -> Value:

@@ -63,7 +63,7 @@ class Interpreter(Expansion):
                 self.labels.setdefault(node.name, nodes[index + 1 :])
 
     def run_lines(self, nodes: Sequence[Node]) -> None:
-        """Runs commands that stand on lines of their own: each sees what the ones before have set."""
+        """See :meth:`Expansion.run_lines`."""
         for node in nodes:
             if not self.live:
                 return
@@ -73,7 +73,7 @@ class Interpreter(Expansion):
     # --- output
 
     def emit(self, value: Value, start: int, end: int) -> None:
-        """Writes to the standard output of the script."""
+        """See :meth:`Expansion.emit`."""
         sink = self.sinks[-1]
         if sink is None:
             self.process.print(value, start, end)
@@ -274,7 +274,7 @@ class Interpreter(Expansion):
         return not re.compile(r"\.(?:exe|com|bat|cmd)\b", re.IGNORECASE).match(self.text, offset)
 
     def start(self, node: Simple, words: Sequence[Word]) -> None:
-        """Starts a program, or a script of the repository."""
+        """See :meth:`Expansion.start`."""
         if not words:
             return
         name = (words[0].value.constant or "").replace("\\", "/")
@@ -301,7 +301,7 @@ class Interpreter(Expansion):
             self.emit(output, node.start, node.end)
 
     def run_script(self, name: str, words: Sequence[Word], *, returns: bool) -> bool:
-        """Runs a batch file; without ``call`` the script does not go on after it."""
+        """See :meth:`Expansion.run_script`."""
         source = self.process.program_at(name)
         if source is None:
             return False
@@ -320,7 +320,7 @@ class Interpreter(Expansion):
         return nodes
 
     def within(self, run: Callable[[], None], arguments: Sequence[Value]) -> None:
-        """Runs a script or a subroutine with arguments of its own."""
+        """See :meth:`Expansion.within`."""
         saved = self.arguments, self.labels, self.loop_variables, self.snapshot, self.ends
         self.arguments, self.loop_variables, self.ends = tuple(arguments), {}, []
         self.depth += 1

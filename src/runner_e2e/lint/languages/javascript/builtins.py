@@ -31,8 +31,7 @@ from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from runner_e2e.lint.languages.javascript.calls import Call
-    from runner_e2e.lint.languages.javascript.machine import Machine
+    from runner_e2e.lint.languages.javascript.machine import Call, Machine
 
 __all__ = ["buffer", "builtin", "function", "module_of", "object_of", "pure"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.languages.javascript.calls import Call, Passed
+from runner_e2e.lint.languages.javascript.machine import Call, Passed
 from runner_e2e.lint.languages.javascript.objects import Objects
 from runner_e2e.lint.languages.javascript.values import (
     ANY,

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.builtins import builtin, function
-from runner_e2e.lint.languages.javascript.calls import Call, Passed
 from runner_e2e.lint.languages.javascript.data import parsed, stringified
-from runner_e2e.lint.languages.javascript.machine import Frame, Scope
+from runner_e2e.lint.languages.javascript.machine import Call, Frame, Passed, Scope
 from runner_e2e.lint.languages.javascript.modules import HARMLESS, MODULES
 from runner_e2e.lint.languages.javascript.starting import run_template, zx_dollar
 from runner_e2e.lint.languages.javascript.statements import Statements

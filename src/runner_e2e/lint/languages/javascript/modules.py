@@ -29,7 +29,7 @@ from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from runner_e2e.lint.languages.javascript.calls import Call
+    from runner_e2e.lint.languages.javascript.machine import Call
 
 __all__ = ["HARMLESS", "MODULES"]
 

@@ -6,8 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.array_methods import ARRAY_METHODS, MAP_METHODS
-from runner_e2e.lint.languages.javascript.calls import Call, Passed
-from runner_e2e.lint.languages.javascript.machine import Machine
+from runner_e2e.lint.languages.javascript.machine import Call, Machine, Passed
 from runner_e2e.lint.languages.javascript.text_methods import METHODS, text_property
 from runner_e2e.lint.languages.javascript.values import (
     ANY,

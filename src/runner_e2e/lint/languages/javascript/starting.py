@@ -26,7 +26,7 @@ from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Value, normal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runner_e2e.lint.languages.javascript.calls import Call, Passed
+    from runner_e2e.lint.languages.javascript.machine import Call, Passed
     from runner_e2e.lint.tree import Node
     from runner_e2e.lint.values import Text
 

@@ -25,8 +25,7 @@ from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from runner_e2e.lint.languages.javascript.calls import Call
-    from runner_e2e.lint.languages.javascript.machine import Machine
+    from runner_e2e.lint.languages.javascript.machine import Call, Machine
 
 __all__ = ["MODULES", "context_of", "set_output"]
 

@@ -16,7 +16,6 @@ from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Taint, Valu
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from runner_e2e.lint.languages.javascript.calls import Call
     from runner_e2e.lint.tree import Node
 
 __all__ = [
@@ -110,8 +109,8 @@ class Thing:
         self.cells[name] = Cell(value)
 
 
-Native: TypeAlias = "Callable[[Call], Js]"
-"""A function that is built in."""
+Native: TypeAlias = "Callable[..., Js]"
+"""A function that is built in: it takes the call, a :class:`~.machine.Call`."""
 
 Atom: TypeAlias = "Constant | Any | Thing"
 
