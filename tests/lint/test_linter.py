@@ -117,6 +117,18 @@ def test_a_file_is_linted_once_however_it_is_named(tmp_path: Path) -> None:
     assert lint([path, link, tmp_path / ".github" / "workflows"], current=tmp_path).files == 1
 
 
+def test_a_link_out_of_the_repository_is_followed_only_when_it_is_named(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.yml"
+    outside.write_text(LEAK)
+    root = tmp_path / "repository"
+    workflow(root, LEAK)
+    link = root / ".github" / "workflows" / "link.yml"
+    link.symlink_to(outside)
+    assert lint([], current=root).files == 1
+    assert lint([root], current=root).files == 1
+    assert lint([link], current=root).files == 1
+
+
 # --- What is confidential.
 
 

@@ -92,19 +92,19 @@ def lint(  # noqa: PLR0913 - the options of one run, by name
 
 
 def _entries(paths: Sequence[Path], request: Request) -> list[Entry]:
-    """Every file once, however it is named."""
-    files: dict[str, tuple[Path, bool]] = {}
-    for path, explicit in expanded(paths, request.current):
-        files.setdefault(os.path.realpath(path), (path, explicit))
+    """Every file once, however it is named; what a link leads to outside of the repository only when it is named."""
     roots: dict[Path, Path] = {}
-    entries = []
-    for path, explicit in files.values():
-        absolute = path.absolute()
+    entries: dict[str, Entry] = {}
+    for path, explicit in expanded(paths, request.current):
+        absolute, real = path.absolute(), os.path.realpath(path)
         if absolute.parent not in roots:
             roots[absolute.parent] = find_root(absolute).resolve()
+        root = roots[absolute.parent]
+        if real in entries or not (explicit or real.startswith(f"{str(root).rstrip('/')}/")):
+            continue
         shown = request.label + shown_path(absolute, request.current)
-        entries.append(Entry(path=path, explicit=explicit, root=roots[absolute.parent], shown=shown))
-    return entries
+        entries[real] = Entry(path=path, explicit=explicit, root=root, shown=shown)
+    return list(entries.values())
 
 
 def _results(entries: Sequence[Entry], request: Request, processes: int, cache: Cache | None) -> list[FileResult]:
