@@ -13,6 +13,7 @@ import struct
 
 TYPE_CHECKING = False  # typing costs a launch more than all of this module
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Final
 
 __all__ = [
@@ -152,8 +153,9 @@ _STATFS_BYTES: Final = 256  # more than `struct statfs` has anywhere; its first 
 
 # PyDLL keeps the interpreter lock during a call, so that a process made by `clone` comes back holding it.
 _libc = ctypes.PyDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
 _idle_stack = ctypes.create_string_buffer(1 << 14)
+
+_INT, _LONG, _SIZE, _TEXT, _ADDRESS = ctypes.c_int, ctypes.c_long, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p
 
 
 def _checked(result: int, what: str) -> int:
@@ -163,8 +165,34 @@ def _checked(result: int, what: str) -> int:
     return result
 
 
-def _call(number: int, what: str, *arguments: ctypes.c_long | ctypes.c_char_p | ctypes.Array[ctypes.c_char]) -> int:
-    return _checked(_libc.syscall(ctypes.c_long(number), *arguments), what)
+def _function(name: str, *types: type, result: type = _INT) -> Callable[..., int]:
+    """The C library's *name* with its types declared: converting arguments is then no work for Python."""
+    function = _libc[name]
+    function.argtypes, function.restype = types, result
+    return function
+
+
+def _system_call(*types: type) -> Callable[..., int]:
+    """``syscall(2)`` for calls with such arguments: takes the number, then them."""
+    return _function("syscall", _LONG, *types, result=_LONG)
+
+
+_call_longs = _system_call(_LONG, _LONG, _LONG, _LONG, _LONG)
+_call_texts = _system_call(_TEXT, _TEXT)
+_create_ruleset = _system_call(_TEXT, _LONG, _LONG)
+_add_rule = _system_call(_LONG, _LONG, _TEXT, _LONG)
+_install_filter = _system_call(_LONG, _LONG, _TEXT)
+_open_tree = _system_call(_LONG, _TEXT, _LONG)
+_move_mount = _system_call(_LONG, _TEXT, _LONG, _TEXT, _LONG)
+_fsopen = _system_call(_TEXT, _LONG)
+_fsconfig = _system_call(_LONG, _LONG, _TEXT, _TEXT, _LONG)
+_mount_setattr = _system_call(_LONG, _TEXT, _LONG, _TEXT, _LONG)
+_prctl_longs = _function("prctl", _INT, _LONG, _LONG, _LONG, _LONG)
+_mount = _function("mount", _TEXT, _TEXT, _TEXT, _LONG, _TEXT)
+_umount = _function("umount2", _TEXT, _INT)
+_madvise = _function("madvise", _ADDRESS, _SIZE, _INT)
+_any_system_call = _libc["syscall"]
+_any_system_call.restype = _LONG
 
 
 def _old_call(name: str) -> int:
@@ -175,13 +203,13 @@ def _old_call(name: str) -> int:
         raise OSError(38, f"{name}: the number of this system call on {machine} is not known here") from None
 
 
-def _long(value: int) -> ctypes.c_long:
-    return ctypes.c_long(value)
+def _call(number: int, what: str, *arguments: int) -> int:
+    """A system call that takes up to five integers."""
+    return _checked(_call_longs(number, *(*arguments, 0, 0, 0, 0, 0)[:5]), what)
 
 
 def _prctl(what: str, option: int, *arguments: int) -> int:
-    words = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
-    return _checked(_libc.prctl(ctypes.c_int(option), *words), what)
+    return _checked(_prctl_longs(option, *(*arguments, 0, 0, 0, 0)[:4]), what)
 
 
 # --- Landlock ---------------------------------------------------------------------------------------------------
@@ -189,28 +217,26 @@ def _prctl(what: str, option: int, *arguments: int) -> int:
 
 def landlock_abi() -> int:
     """The Landlock ABI of the running kernel, or 0 where Landlock is missing or switched off."""
-    number = _libc.syscall(_long(SYS_LANDLOCK_CREATE_RULESET), None, _long(0), _long(LANDLOCK_CREATE_RULESET_VERSION))
-    return max(int(number), 0)
+    return max(_create_ruleset(SYS_LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_CREATE_RULESET_VERSION), 0)
 
 
 def create_ruleset(*, fs: int, net: int = 0, scoped: int = 0) -> int:
     """A descriptor of a new ruleset that handles these rights. A kernel refuses (E2BIG) fields it does not know."""
     attributes = struct.pack("=QQQ", fs, net, scoped)
     length = 24 if scoped else 16 if net else 8
-    buffer = ctypes.create_string_buffer(attributes, 24)
-    return _call(SYS_LANDLOCK_CREATE_RULESET, "landlock_create_ruleset", buffer, _long(length), _long(0))
+    result = _create_ruleset(SYS_LANDLOCK_CREATE_RULESET, attributes, length, 0)
+    return _checked(result, "landlock_create_ruleset")
 
 
 def add_path_rule(ruleset: int, directory: int, access: int) -> None:
     """Grants *access* beneath the file or directory open as *directory* (``O_PATH`` is enough)."""
-    rule = ctypes.create_string_buffer(struct.pack("=Qi", access, directory), 12)
-    arguments = (_long(ruleset), _long(LANDLOCK_RULE_PATH_BENEATH), rule, _long(0))
-    _call(SYS_LANDLOCK_ADD_RULE, "landlock_add_rule", *arguments)
+    rule = struct.pack("=Qi", access, directory)
+    _checked(_add_rule(SYS_LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0), "landlock_add_rule")
 
 
 def restrict_self(ruleset: int) -> None:
     """Puts this thread and all its future children in the domain, for good. Needs ``forbid_new_privileges``."""
-    _call(SYS_LANDLOCK_RESTRICT_SELF, "landlock_restrict_self", _long(ruleset), _long(0))
+    _call(SYS_LANDLOCK_RESTRICT_SELF, "landlock_restrict_self", ruleset, 0)
 
 
 # --- processes, namespaces, credentials ---------------------------------------------------------------------------
@@ -221,8 +247,7 @@ def clone_process(flags: int) -> int:
 
     Only for a process with one thread: Python's own hooks around ``os.fork`` do not run.
     """
-    arguments = [_long(flags | SIGCHLD), _long(0), _long(0), _long(0), _long(0)]
-    return _call(_old_call("clone"), "clone", *arguments)
+    return _call(_old_call("clone"), "clone", flags | SIGCHLD)
 
 
 def start_idle_process(flags: int) -> int:
@@ -270,7 +295,7 @@ def set_child_subreaper() -> None:
 def set_name(name: str) -> None:
     """Sets the name of this thread (at most 15 bytes)."""
     buffer = ctypes.create_string_buffer(name.encode()[:15])
-    _checked(_libc.prctl(ctypes.c_int(PR_SET_NAME), buffer, _long(0), _long(0), _long(0)), "prctl(PR_SET_NAME)")
+    _prctl("prctl(PR_SET_NAME)", PR_SET_NAME, ctypes.addressof(buffer))
 
 
 def holds_bounding_capability(capability: int) -> bool:
@@ -290,25 +315,24 @@ def drop_ambient_capabilities() -> None:
 
 def effective_capabilities() -> int:
     """The effective capabilities of this thread as a bit set."""
-    header = ctypes.create_string_buffer(struct.pack("=Ii", CAPABILITY_VERSION_3, 0), 8)
     data = ctypes.create_string_buffer(24)
-    _call(_old_call("capget"), "capget", header, data)
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    _checked(_call_texts(_old_call("capget"), header, data), "capget")
     low, _, _, high, _, _ = struct.unpack("=6I", data.raw)
     return int(low) | int(high) << 32
 
 
 def set_capabilities(*, effective: int = 0, permitted: int = 0, inheritable: int = 0) -> None:
     """Sets the three capability sets of this thread, given as bit sets."""
-    header = ctypes.create_string_buffer(struct.pack("=Ii", CAPABILITY_VERSION_3, 0), 8)
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
     sets = (effective, permitted, inheritable)
     words = [value >> shift & 0xFFFFFFFF for shift in (0, 32) for value in sets]
-    data = ctypes.create_string_buffer(struct.pack("=6I", *words), 24)
-    _call(_old_call("capset"), "capset", header, data)
+    _checked(_call_texts(_old_call("capset"), header, struct.pack("=6I", *words)), "capset")
 
 
 def join_new_session_keyring() -> None:
     """Gives this process a new, empty, anonymous session keyring."""
-    _call(_old_call("keyctl"), "keyctl", _long(KEYCTL_JOIN_SESSION_KEYRING), _long(0))
+    _call(_old_call("keyctl"), "keyctl", KEYCTL_JOIN_SESSION_KEYRING, 0)
 
 
 def install_filter(program: bytes) -> None:
@@ -316,8 +340,7 @@ def install_filter(program: bytes) -> None:
     instructions = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog { unsigned short len; struct sock_filter *filter; }, with the padding of a 64-bit machine
     header = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(instructions))
-    arguments = (_long(SECCOMP_SET_MODE_FILTER), _long(0), ctypes.create_string_buffer(header, 16))
-    _call(_old_call("seccomp"), "seccomp", *arguments)
+    _checked(_install_filter(_old_call("seccomp"), SECCOMP_SET_MODE_FILTER, 0, header), "seccomp")
 
 
 # --- signals (the signal module costs a launch the import of enum) ---------------------------------------------------
@@ -362,27 +385,24 @@ def ignore(signal: int) -> None:
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """Makes or changes a mount; follows a symbolic link at *target*."""
     words = [os.fsencode(source), os.fsencode(target), os.fsencode(kind)]
-    result = _libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(options) or None)
+    result = _mount(*words, flags, os.fsencode(options) or None)
     _checked(result, f"mount({kind or 'flags'}) on {target}")
 
 
 def umount(target: str, flags: int = 0) -> None:
     """Unmounts what lies at *target* (umount2(2))."""
-    _checked(_libc.umount2(os.fsencode(target), ctypes.c_int(flags)), f"umount of {target}")
+    _checked(_umount(os.fsencode(target), flags), f"umount of {target}")
 
 
 def new_file_system(kind: str, options: dict[str, str], attributes: int = 0) -> int:
     """A descriptor of a new, detached mount of file system *kind* (tmpfs, proc, mqueue). Needs Linux 5.2."""
-    null, zero = ctypes.c_char_p(None), _long(0)
-    name = ctypes.c_char_p(kind.encode())
-    context = _call(SYS_FSOPEN, f"fsopen({kind})", name, _long(CLOSE_ON_EXEC))
+    context = _checked(_fsopen(SYS_FSOPEN, kind.encode(), CLOSE_ON_EXEC), f"fsopen({kind})")
     try:
         for key, value in options.items():
-            pair = ctypes.c_char_p(key.encode()), ctypes.c_char_p(value.encode())
-            _call(SYS_FSCONFIG, f"fsconfig({kind}, {key})", _long(context), _long(FSCONFIG_SET_STRING), *pair, zero)
-        create = _long(FSCONFIG_CMD_CREATE)
-        _call(SYS_FSCONFIG, f"fsconfig({kind}, create)", _long(context), create, null, null, zero)
-        return _call(SYS_FSMOUNT, f"fsmount({kind})", _long(context), _long(CLOSE_ON_EXEC), _long(attributes))
+            result = _fsconfig(SYS_FSCONFIG, context, FSCONFIG_SET_STRING, key.encode(), value.encode(), 0)
+            _checked(result, f"fsconfig({kind}, {key})")
+        _checked(_fsconfig(SYS_FSCONFIG, context, FSCONFIG_CMD_CREATE, None, None, 0), f"fsconfig({kind}, create)")
+        return _call(SYS_FSMOUNT, f"fsmount({kind})", context, CLOSE_ON_EXEC, attributes)
     finally:
         os.close(context)
 
@@ -390,15 +410,14 @@ def new_file_system(kind: str, options: dict[str, str], attributes: int = 0) -> 
 def clone_tree(path: str, *, recursive: bool = True, directory: int = AT_FDCWD) -> int:
     """A descriptor of a detached copy of the mounts at *path* (``""``: at *directory* itself). Needs Linux 5.2."""
     flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (AT_RECURSIVE if recursive else 0) | (0 if path else AT_EMPTY_PATH)
-    name = ctypes.c_char_p(os.fsencode(path))
-    return _call(SYS_OPEN_TREE, f"open_tree of {path or directory}", _long(directory), name, _long(flags))
+    result = _open_tree(SYS_OPEN_TREE, directory, os.fsencode(path), flags)
+    return _checked(result, f"open_tree of {path or directory}")
 
 
 def move_mount(tree: int, target: int) -> None:
     """Attaches the detached mounts open as *tree* at the file or directory open as *target*."""
     flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
-    empty = ctypes.c_char_p(b"")
-    _call(SYS_MOVE_MOUNT, "move_mount", _long(tree), empty, _long(target), empty, _long(flags))
+    _checked(_move_mount(SYS_MOVE_MOUNT, tree, b"", target, b"", flags), "move_mount")
 
 
 def set_mount_attributes(
@@ -408,10 +427,10 @@ def set_mount_attributes(
 
     *user_namespace* is a descriptor of the namespace whose id map is used with ``MOUNT_ATTR_IDMAP``.
     """
-    attributes = ctypes.create_string_buffer(struct.pack("=QQQQ", add, remove, 0, user_namespace), 32)
+    attributes = struct.pack("=QQQQ", add, remove, 0, user_namespace)
     flags = AT_EMPTY_PATH | (AT_RECURSIVE if recursive else 0)
-    arguments = (_long(tree), ctypes.c_char_p(b""), _long(flags), attributes, _long(32))
-    _call(SYS_MOUNT_SETATTR, "mount_setattr", *arguments)
+    result = _mount_setattr(SYS_MOUNT_SETATTR, tree, b"", flags, attributes, len(attributes))
+    _checked(result, "mount_setattr")
 
 
 def file_system_magic(descriptor: int) -> int:
@@ -445,7 +464,7 @@ def prefault() -> None:
     for area, rights in areas:
         start, end = (int(number, 16) for number in area.split(b"-"))
         if rights == b"rw-p":
-            _libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), ctypes.c_int(MADV_POPULATE_WRITE))
+            _madvise(start, end - start, MADV_POPULATE_WRITE)
 
 
 def overwrite(address: int, content: bytes) -> None:
@@ -484,13 +503,14 @@ def library_call(name: str, *arguments: int | bytes | bytearray | None, wide: bo
 
 def system_call(number: int, *arguments: int | bytes | bytearray | None) -> int:
     """Makes the system call *number*; as :func:`library_call` otherwise."""
-    return _checked(_libc.syscall(_long(number), *map(_argument, arguments)), f"system call {number}")
+    result = _any_system_call(_LONG(number), *map(_argument, arguments))
+    return _checked(result, f"system call {number}")
 
 
 def _argument(value: int | bytes | bytearray | None) -> object:
     if isinstance(value, bytearray):
         return (ctypes.c_char * len(value)).from_buffer(value)
-    return _long(value) if isinstance(value, int) else ctypes.c_char_p(value)
+    return _LONG(value) if isinstance(value, int) else ctypes.c_char_p(value)
 
 
 def address_of(buffer: bytearray) -> int:

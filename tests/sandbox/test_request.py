@@ -38,14 +38,15 @@ def test_every_descriptor_arrives_in_its_role(tmp_path: Path, with_program: bool
     map_ = os.open(tmp_path / "map", os.O_RDONLY)
     ours, theirs = request.pair()
     try:
-        request.send(ours, request.Request(plan=PLAN, streams=Streams(**sent), maps={(3, 4): map_}))
+        request.send(ours, request.Request(packed=request.pack(PLAN), argv=PLAN.argv, streams=Streams(**sent), maps={(3, 4): map_}))
         received = request.receive(theirs)
     finally:
         ours.close()
         theirs.close()
     assert received
     streams = received.streams
-    assert received.plan == PLAN
+    assert received.plan() == PLAN
+    assert received.packed.kind == request.Kind(namespaces=0, user=1, group=2)
     assert os.path.sameopenfile(received.maps[3, 4], map_)
     for role in roles:
         descriptor = getattr(streams, role)
@@ -64,7 +65,8 @@ def test_many_descriptors_arrive(tmp_path: Path) -> None:
     roles = ("stdin", "stdout", "stderr", "events", "control")
     ours, theirs = request.pair()
     maps = {(owner, owner): file for owner in range(200)}
-    request.send(ours, request.Request(plan=PLAN, streams=Streams(**dict.fromkeys(roles, file)), maps=maps))
+    streams = Streams(**dict.fromkeys(roles, file))
+    request.send(ours, request.Request(packed=request.pack(PLAN), argv=PLAN.argv, streams=streams, maps=maps))
     received = request.receive(theirs)
     assert received
     assert list(received.maps) == list(maps)

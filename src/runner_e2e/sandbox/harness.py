@@ -47,7 +47,7 @@ class Prepared(Record):
     found: Survey
     environment: Mapping[str, str]
     created: tuple[str, ...]
-    plans: dict[tuple[str, ...], Plan]  # by mode and layers left out, without a command
+    plans: dict[tuple[str, ...], tuple[Plan, request.Packed]]  # by mode and layers left out, without a command
 
 
 class Launch:
@@ -115,7 +115,7 @@ class Launch:
         *lines, self._rest = (self._rest + block).split(b"\n")
         for line in lines:
             self._progress.hear(parse(line))
-        if not block:
+        if not block or self._progress.status is not None:  # everything it started has ended, too
             os.close(self._events)
             self._events = -1
             if self._control >= 0:
@@ -166,18 +166,19 @@ class Launcher:
         ways = Ways(prepared.policy, modes_of(self._host))
         while True:
             without = ways.reasons()
-            plan = self._plan(prepared, ways.mode, without).replace(argv=tuple(argv))
+            plan, packed = self._plan(prepared, ways.mode, without)
+            plan = plan.replace(argv=tuple(argv))
             refuse_reopening((stdin, stdout, stderr), plan.steps)
             progress = Progress(plan, prepared.found, created=prepared.created, without=without)
-            launch = self._attempt(progress, stdin, stdout, stderr)
+            launch = self._attempt(progress, packed, stdin, stdout, stderr)
             if launch is not None:
                 return launch
             ways.refuse(*(progress.refused or ("mounts", "")))
 
-    def _plan(self, prepared: Prepared, mode: str, without: Mapping[str, str]) -> Plan:
+    def _plan(self, prepared: Prepared, mode: str, without: Mapping[str, str]) -> tuple[Plan, request.Packed]:
         key = (mode, *sorted(without))
         if key not in prepared.plans:
-            prepared.plans[key] = make_plan(
+            plan = make_plan(
                 prepared.found,
                 prepared.policy,
                 (),
@@ -186,6 +187,7 @@ class Launcher:
                 without=without,
                 environment=prepared.environment,
             )
+            prepared.plans[key] = plan, request.pack(plan)
         return prepared.plans[key]
 
     def close(self) -> None:
@@ -208,7 +210,9 @@ class Launcher:
                 self._services[sudo] = _Service(self._python, sudo=sudo, keep_standby=self._keep_standby)
             return self._services[sudo]
 
-    def _attempt(self, progress: Progress, stdin: int, stdout: int, stderr: int) -> Launch | None:
+    def _attempt(
+        self, progress: Progress, packed: request.Packed, stdin: int, stdout: int, stderr: int
+    ) -> Launch | None:
         try:
             one = self._service(sudo=progress.plan.mode == "sudo")
         except _SudoRefusedError as error:
@@ -219,7 +223,7 @@ class Launcher:
         launch = Launch(progress, events_read, control_write)
         try:
             streams = Streams(stdin=stdin, stdout=stdout, stderr=stderr, events=events_write, control=control_read)
-            one.send(progress, streams)
+            one.send(progress, packed, streams)
         finally:
             os.close(events_write)
             os.close(control_read)
@@ -269,11 +273,11 @@ class _Service:
                 fix="check that this Python starts with -I -S",
             )
 
-    def send(self, progress: Progress, streams: Streams) -> None:
+    def send(self, progress: Progress, packed: request.Packed, streams: Streams) -> None:
         """Sends one request."""
         try:
             with self.lock:
-                request.send(self.socket, request.Request(plan=progress.plan, streams=streams, maps={}))
+                request.send(self.socket, request.Request(packed=packed, argv=progress.plan.argv, streams=streams))
         except OSError as error:
             raise LaunchError(
                 "the process that starts launches is gone", why=str(error), fix="make a new Launcher"
@@ -302,5 +306,5 @@ def through_sudo(progress: Progress, streams: Streams, mask: bytes) -> Callable[
         return None
     finally:
         kernel.block_signals()
-    one.send(progress, streams)
+    one.send(progress, request.pack(progress.plan), streams)
     return one.close

@@ -15,8 +15,8 @@ from runner_e2e.sandbox import mounts
 from runner_e2e.sandbox.events import Streams, parse
 from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
-from runner_e2e.sandbox.request import Request
-from runner_e2e.sandbox.standby import Kind, Standby
+from runner_e2e.sandbox.request import Request, pack
+from runner_e2e.sandbox.standby import Standby
 from runner_e2e.sandbox.streams import Relays, refuse_reopening
 
 TYPE_CHECKING = False
@@ -103,13 +103,14 @@ def _begin(progress: Progress, streams: Streams, mask: bytes) -> Callable[[], ob
 
         return through_sudo(progress, streams, mask)
     try:
-        maps = mounts.ownership_maps(plan, mounts.owners(plan))
+        maps = mounts.ownership_maps(mounts.owners(plan), agent=(plan.user, plan.group))
     except OSError as error:
         progress.refused = ("identity", f"files cannot be shown as another user's: {error.strerror}")
         return None
     try:
-        one = Standby(Kind.of(plan), mask=mask)
-        one.launch(Request(plan=plan, streams=streams, maps=maps))
+        packed = pack(plan)
+        one = Standby(packed.kind, mask=mask)
+        one.launch(Request(packed=packed, argv=plan.argv, streams=streams, maps=maps))
         one.close()
     except OSError as error:
         _refuse_clone(plan, progress, error)

@@ -11,7 +11,7 @@ import errno
 import os
 
 from runner_e2e import kernel
-from runner_e2e.sandbox.facts import beneath
+from runner_e2e.sandbox.view import ancestors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _INERT = _PLAIN | kernel.MOUNT_ATTR_NOEXEC
 # Nobody lists a cover, not its owner either; names beneath can still be reached.
 _COVER = {"mode": "0111", "size": "64k", "nr_inodes": "1k"}
 _MEMORY_FILES = "/dev/shm"  # noqa: S108 - new file systems are laid over it, nothing is made in it
+_TERMINALS = "/dev/pts"
 # Roles for which nothing has to be kept of what stands at their path before anything is covered.
 _MADE = frozenset({"hide", "home", "link", "pin"})
 _SIGKILL = 9
@@ -67,9 +68,11 @@ def furnish(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
         if plan.mapped:
             covered = bool(plan.namespaces & kernel.CLONE_NEWIPC)
             _add_account(plan.user, plan.group, dict(plan.environment).get("HOME", "/"), keep=covered)
+        if plan.terminal or not plan.mapped:
+            _mount_terminals(plan)
         if plan.namespaces & kernel.CLONE_NEWIPC:
             layer = "ipc"
-            _mount_memory_files()
+            _mount_memory_files(plan)
         if plan.namespaces & kernel.CLONE_NEWPID:
             layer = "pids"
             _mount_processes()
@@ -81,27 +84,97 @@ def furnish(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
 
 def _make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    captured = {step.path: _capture(step, maps) for step in plan.steps if step.role not in _MADE}
-    covers: dict[str, int] = {}
-    plain = _plain_covers(plan.steps)
+    view = _View(plan, maps)
     try:
-        for step in plan.steps:
-            _carry_out(step, plan, captured, covers, plain)
-        for step in plan.steps:
-            if step.hidden and step.path in covers and step.path not in plain[1:]:
-                kernel.set_mount_attributes(covers[step.path], add=kernel.MOUNT_ATTR_RDONLY)
+        view.make()
     finally:
-        for descriptor in (*captured.values(), *covers.values()):
-            os.close(descriptor)
+        view.close()
 
 
-def _plain_covers(steps: Sequence[Step]) -> list[str]:
-    """Hidden directories with nothing to show beneath: one empty file system covers them all."""
-    return [
-        step.path
-        for step in steps
-        if step.hidden and step.directory and not any(beneath(other.path, step.path) for other in steps)
-    ]
+class _View:
+    """A view in the making: which descriptors stand for what was there before, and for the covers that are laid."""
+
+    def __init__(self, plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
+        self.plan = plan
+        self.steps = {step.path: step for step in plan.steps}
+        self.captured: dict[str, int] = {}
+        self.covers: dict[str, int] = {}  # directories of ours in which mount points can be made
+        self.plain = -1  # an empty directory, for what has nothing to show beneath
+        self.maps = maps
+
+    def make(self) -> None:
+        """Carries out every step."""
+        for step in self.plan.steps:
+            if step.role not in _MADE:
+                self.captured[step.path] = _capture(step, self.maps)
+        above = {path for step in self.plan.steps for path in ancestors(step.path)}
+        for step in self.plan.steps:
+            target = self._target(step)
+            if target < 0:
+                continue
+            try:
+                self._carry_out(step, target, plain=step.path not in above)
+            finally:
+                os.close(target)
+        for path, cover in self.covers.items():
+            if self.steps[path].hidden:
+                kernel.set_mount_attributes(cover, add=kernel.MOUNT_ATTR_RDONLY)
+
+    def close(self) -> None:
+        """Closes every descriptor."""
+        for descriptor in (*self.captured.values(), *self.covers.values(), self.plain):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def _carry_out(self, step: Step, target: int, *, plain: bool) -> None:
+        if step.role == "home":
+            self.covers[step.path] = _attach_new("tmpfs", self._home_options(), _PLAIN, target)
+        elif step.role == "pin":
+            _pin(target)
+        elif step.role != "hide":
+            kernel.move_mount(self.captured[step.path], target)
+        elif not step.directory:
+            _cover_file(target)
+        elif plain:
+            self._cover_plainly(target)
+        else:
+            self.covers[step.path] = _attach_new("tmpfs", _COVER, _INERT, target)
+
+    def _home_options(self) -> dict[str, str]:
+        options = {"mode": "0700", **_size(self.plan)}
+        if self.plan.user < 0:
+            return options
+        return {**options, "uid": str(self.plan.user), "gid": str(self.plan.group)}
+
+    def _cover_plainly(self, target: int) -> None:
+        """Lays the same empty directory over every hidden one that has nothing to show beneath."""
+        if self.plain < 0:
+            self.plain = _attach_new("tmpfs", _COVER, _INERT | kernel.MOUNT_ATTR_RDONLY, target)
+            return
+        tree = kernel.clone_tree("", recursive=False, directory=self.plain)
+        try:
+            kernel.move_mount(tree, target)
+        finally:
+            os.close(tree)
+
+    def _target(self, step: Step) -> int:
+        """The descriptor of where *step* is mounted, made where the nearest step above is an empty directory of ours.
+
+        -1 where nothing is left to mount: a link, which is made here.
+        """
+        nearest = next((path for path in reversed(ancestors(step.path)) if self._stands(path)), "")
+        if nearest not in self.covers:
+            try:
+                found = os.open(step.path, _PATH)
+            except FileNotFoundError as error:
+                raise ChangedError(f"{step.path} vanished during the launch") from error
+            _compare(found, step)
+            return found
+        name = step.path[len(nearest) + 1 :]
+        return _make_mount_point(step, self.covers[nearest], name, self.steps[nearest].role)
+
+    def _stands(self, path: str) -> bool:
+        return path in self.steps and self.steps[path].role != "link"
 
 
 def _capture(step: Step, maps: Mapping[tuple[int, int], int]) -> int:
@@ -131,51 +204,6 @@ def _compare(descriptor: int, step: Step) -> None:
     found = os.fstat(descriptor)
     if (found.st_dev, found.st_ino) != (step.device, step.inode):
         raise ChangedError(f"{step.path} was replaced during the launch")
-
-
-def _carry_out(
-    step: Step, plan: Plan, captured: Mapping[str, int], covers: dict[str, int], plain: Sequence[str]
-) -> None:
-    target = _target(step, plan.steps, covers)
-    if target < 0:
-        return
-    try:
-        if step.role == "home":
-            options = {"mode": "0700", "uid": str(max(plan.user, 0)), "gid": str(max(plan.group, 0))}
-            if plan.user < 0:
-                options = {"mode": "0700"}
-            covers[step.path] = _attach_new("tmpfs", options, _PLAIN, target)
-        elif step.role == "pin":
-            _pin(target)
-        elif step.role != "hide":
-            kernel.move_mount(captured[step.path], target)
-        elif step.path in plain[1:] and plain[0] in covers:
-            covers[step.path] = kernel.clone_tree("", directory=covers[plain[0]])
-            kernel.set_mount_attributes(covers[step.path], add=kernel.MOUNT_ATTR_RDONLY)
-            kernel.move_mount(covers[step.path], target)
-        elif step.directory:
-            covers[step.path] = _attach_new("tmpfs", _COVER, _INERT, target)
-        else:
-            _cover_file(target)
-    finally:
-        os.close(target)
-
-
-def _target(step: Step, steps: Sequence[Step], covers: Mapping[str, int]) -> int:
-    """The descriptor of where *step* is mounted, made where the nearest step above is an empty directory of ours.
-
-    -1 where nothing is left to mount: a link, which is made here, and a hidden path that is absent in a home.
-    """
-    around = [other for other in steps if beneath(step.path, other.path) and other.role != "link"]
-    nearest = max(around, key=lambda other: len(other.path)) if around else None
-    if nearest is None or nearest.path not in covers:
-        try:
-            found = os.open(step.path, _PATH)
-        except FileNotFoundError as error:
-            raise ChangedError(f"{step.path} vanished during the launch") from error
-        _compare(found, step)
-        return found
-    return _make_mount_point(step, covers[nearest.path], os.path.relpath(step.path, nearest.path), nearest.role)
 
 
 def _make_mount_point(step: Step, cover: int, name: str, role: str) -> int:
@@ -303,10 +331,24 @@ def _mount_processes() -> None:
         _mount_over("proc", {}, _INERT, "/proc")
 
 
-def _mount_memory_files() -> None:
+def _size(plan: Plan) -> dict[str, str]:
+    """The options of a file system in memory that the agent writes in."""
+    return {"size": str(plan.scratch)} if plan.scratch else {}
+
+
+def _mount_terminals(plan: Plan) -> None:
+    """Lays a file system of its own over the pseudo terminals: those of the launcher's user are the agent's to open."""
+    if os.path.isdir(_TERMINALS):
+        options = {"ptmxmode": "0666", "mode": "0620"}
+        if plan.mapped:
+            options = {**options, "uid": str(plan.user), "gid": str(plan.group)}
+        _mount_over("devpts", options, kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NOEXEC, _TERMINALS)
+
+
+def _mount_memory_files(plan: Plan) -> None:
     """Lays empty file systems over what System V and POSIX shared memory and queues are seen through."""
     for path, kind, options in (
-        (_MEMORY_FILES, "tmpfs", {"mode": "1777"}),
+        (_MEMORY_FILES, "tmpfs", {"mode": "1777", **_size(plan)}),
         ("/dev/mqueue", "mqueue", {}),
     ):
         if os.path.isdir(path):
@@ -321,12 +363,12 @@ def owners(plan: Plan) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found - {(plan.user, plan.group)}))
 
 
-def ownership_maps(plan: Plan, wanted: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """For each of *wanted* (owner and group) a user namespace that shows their files as the agent's."""
+def ownership_maps(wanted: Sequence[tuple[int, int]], *, agent: tuple[int, int]) -> dict[tuple[int, int], int]:
+    """For each of *wanted* (owner and group) a user namespace that shows their files as those of *agent*."""
     maps: dict[tuple[int, int], int] = {}
     try:
         for user, group in wanted:
-            maps[user, group] = _map(user=(user, plan.user), group=(group, plan.group))
+            maps[user, group] = _map(user=(user, agent[0]), group=(group, agent[1]))
     except BaseException:
         for descriptor in maps.values():
             os.close(descriptor)

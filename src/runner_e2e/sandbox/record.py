@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self, dataclass_transform
+    from typing import Any, ClassVar, Self, dataclass_transform
 else:
 
     def dataclass_transform(**_: object):
@@ -24,18 +24,23 @@ class Record:
     """Base of records: annotated names are fields, class values their defaults (which must be immutable)."""
 
     __fields__: tuple[str, ...] = ()
+    __defaults__: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
         cls.__fields__ = tuple(cls.__annotations__)
+        cls.__defaults__ = {name: vars(cls)[name] for name in cls.__fields__ if name in vars(cls)}
 
     def __init__(self, **values: Any) -> None:
-        for name in self.__fields__:
-            if name in values:
-                object.__setattr__(self, name, values.pop(name))
-            elif not hasattr(type(self), name):
-                raise TypeError(f"{type(self).__name__} needs {name}")
-        if values:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
+        found = {**self.__defaults__, **values}
+        if len(found) != len(self.__fields__) or found.keys() - self.__fields__:
+            self._refuse(values)
+        self.__dict__.update(found)
+
+    def _refuse(self, values: dict[str, Any]) -> None:
+        missing = [name for name in self.__fields__ if name not in values and name not in self.__defaults__]
+        if missing:
+            raise TypeError(f"{type(self).__name__} needs {', '.join(missing)}")
+        raise TypeError(f"{type(self).__name__} has no {', '.join(values.keys() - self.__fields__)}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")

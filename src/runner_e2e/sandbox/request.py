@@ -1,8 +1,8 @@
 """A launch as it is asked for: a message with a plan, and descriptors that travel beside it.
 
-The message is eight bytes of length, then the plan and the names of the descriptors, marshalled. Who may send one is
-the launcher that the receiving process was made by and works for, and a plan can ask for more than a crafted message
-could gain; ``marshal`` needs no import, where ``json`` costs a launch as much as its mounts.
+The message is eight bytes of length, then the plan, the command and the names of the descriptors, marshalled. Only the
+launcher that made the receiving process, and that it works for, can send one, and a plan can ask for more than a
+crafted message could gain. ``marshal`` needs no import, where that of ``json`` costs as much as all mounts of a launch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import marshal
 import os
 import struct
 
+from runner_e2e import kernel
 from runner_e2e.sandbox.events import Streams
+from runner_e2e.sandbox.mounts import owners
 from runner_e2e.sandbox.plan import Plan
 from runner_e2e.sandbox.record import Record
 
@@ -20,25 +22,63 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Request", "pair", "receive", "receive_descriptors", "send", "send_descriptors"]
+__all__ = ["Kind", "Packed", "Request", "pack", "pair", "receive", "receive_descriptors", "send", "send_descriptors"]
+
+NO_MAPS: Mapping[tuple[int, int], int] = {}
 
 _OLDEST_FORMAT = 2  # of marshal: the launcher's Python may be older or newer than that of its service
 _LONGEST = 64 << 20
 _MOST_DESCRIPTORS = 250  # the kernel takes 253 in one message
 
 
-class Request(Record):
-    """A plan, the descriptors of its launch, and the user namespaces that show files of an owner as the agent's."""
+class Kind(Record):
+    """What two launches must share to start from the same processes: flags of clone(2), and the launcher's ids."""
 
-    plan: Plan
+    namespaces: int
+    user: int
+    group: int
+
+
+class Packed(Record):
+    """A plan as it travels, packed once for many launches: marshalled, with what must be known of it on the way.
+
+    ``agent`` are the agent's user and group, ``owners`` those of what it gets as its own on disk.
+    """
+
+    plan: bytes
+    kind: Kind
+    agent: tuple[int, int]
+    owners: tuple[tuple[int, int], ...]
+
+
+class Request(Record):
+    """A plan, its command, its descriptors, and the user namespaces that show files of an owner as the agent's."""
+
+    packed: Packed
+    argv: tuple[str, ...]
     streams: Streams
-    maps: Mapping[tuple[int, int], int]
+    maps: Mapping[tuple[int, int], int] = NO_MAPS
+
+    def plan(self) -> Plan:
+        """The plan with the command."""
+        document = marshal.loads(self.packed.plan)  # noqa: S302 - from our own launcher, see above
+        return Plan.from_document({**document, "argv": self.argv})
 
     def close(self) -> None:
         """Closes every descriptor."""
         for descriptor in (*self.streams.values().values(), *self.maps.values()):
             if descriptor >= 0:
                 os.close(descriptor)
+
+
+def pack(plan: Plan) -> Packed:
+    """Packs *plan*; its command is left out."""
+    return Packed(
+        plan=marshal.dumps(plan.replace(argv=()).to_document(), _OLDEST_FORMAT),
+        kind=Kind(namespaces=plan.namespaces & ~kernel.CLONE_NEWNS, user=plan.launcher_user, group=plan.launcher_group),
+        agent=(plan.user, plan.group),
+        owners=owners(plan),
+    )
 
 
 def pair() -> tuple[_socket.socket, _socket.socket]:
@@ -49,7 +89,10 @@ def pair() -> tuple[_socket.socket, _socket.socket]:
 def send(connection: _socket.socket, request: Request) -> None:
     """Sends *request*; its descriptors stay the sender's."""
     streams = {name: number for name, number in request.streams.values().items() if number >= 0}
-    content = marshal.dumps((request.plan.to_document(), tuple(streams), tuple(request.maps)), _OLDEST_FORMAT)
+    packed = request.packed
+    kind = tuple(packed.kind.values().values())
+    fields = (packed.plan, kind, packed.agent, packed.owners, request.argv, tuple(streams), tuple(request.maps))
+    content = marshal.dumps(fields, _OLDEST_FORMAT)
     descriptors = (*streams.values(), *request.maps.values())
     send_descriptors(connection, len(content).to_bytes(8, "little"), descriptors)
     connection.sendall(content)
@@ -68,11 +111,14 @@ def receive(connection: _socket.socket) -> Request | None:
             return None
         blocks.append(block)
         length -= len(block)
-    document, streams, owners = marshal.loads(b"".join(blocks))  # noqa: S302 - from our own launcher, see above
+    plan, kind, agent, owners, argv, streams, maps = marshal.loads(b"".join(blocks))  # noqa: S302 - see above
     return Request(
-        plan=Plan.from_document(document),
+        packed=Packed(
+            plan=plan, kind=Kind(**dict(zip(Kind.__fields__, kind, strict=True))), agent=agent, owners=owners
+        ),
+        argv=argv,
         streams=Streams(**dict(zip(streams, descriptors, strict=False))),
-        maps=dict(zip(owners, descriptors[len(streams) :], strict=True)),
+        maps=dict(zip(maps, descriptors[len(streams) :], strict=True)),
     )
 
 

@@ -25,13 +25,18 @@ _KEY_CALLS: dict[str, dict[int, tuple[int, ...]]] = {
     "aarch64": {0xC00000B7: (217, 218, 219), 0x40000028: (309, 310, 311)},
 }
 
+_programs: dict[str, bytes] = {}  # those assembled so far
+
 
 def program(machine: str | None = None) -> bytes:
     """The filter for *machine* (default: this one); raises :class:`OSError` (ENOSYS) for one that is not known here."""
     name = machine or os.uname().machine
+    if name in _programs:
+        return _programs[name]
     if name not in _KEY_CALLS:
         raise OSError(38, f"the numbers of the keyring calls on {name} are not known here")
-    return _assemble(_KEY_CALLS[name])
+    _programs[name] = _assemble(_KEY_CALLS[name])
+    return _programs[name]
 
 
 def _assemble(calls: dict[int, tuple[int, ...]]) -> bytes:

@@ -17,12 +17,11 @@ import select
 from runner_e2e import kernel
 from runner_e2e.sandbox import init, inside, mounts, request
 from runner_e2e.sandbox.events import Reporter
-from runner_e2e.sandbox.request import Request
-from runner_e2e.sandbox.standby import Kind, Standby
+from runner_e2e.sandbox.standby import Standby
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runner_e2e.sandbox.plan import Plan
+    from runner_e2e.sandbox.request import Kind, Packed, Request
 
 __all__ = ["HELLO", "command", "serve"]
 
@@ -50,6 +49,7 @@ def serve(*, keep_standby: bool = True) -> None:
     # What every launch would do again, in this process once.
     init.hide_arguments()
     inside.drop_bounding_set()
+    inside.assemble_filter()
     gc.disable()
     gc.freeze()
     kernel.ignore(_SIGCHLD)
@@ -67,7 +67,7 @@ class _Service:
         kernel.unblock_signals(self.mask)
         self.ready: dict[Kind, Standby] = {}
         self.used: set[Kind] = set()
-        self.maps: dict[tuple[int, int, int], int] = {}
+        self.maps: dict[tuple[int, int], dict[tuple[int, int], int]] = {}  # agent -> owner -> descriptor
 
     def run(self) -> None:
         """Serves until the harness is gone."""
@@ -86,19 +86,18 @@ class _Service:
     def _start(self, wanted: Request) -> None:
         """Starts one launch; what goes wrong is told through its pipe of events."""
         report = Reporter(wanted.streams.events)
-        plan = wanted.plan
+        kind = wanted.packed.kind
         try:
-            maps = self._maps(plan)
+            maps = self._maps(wanted.packed)
         except OSError as error:
             report.tell("unavailable", "identity", f"files cannot be shown as another user's: {error.strerror}")
             return
-        kind = Kind.of(plan)
         try:
             one = self._processes(kind)
         except OSError as error:
             report.tell("unavailable", "mounts", f"new namespaces are refused: {error.strerror}")
             return
-        one.launch(Request(plan=plan, streams=wanted.streams, maps=maps))
+        one.launch(wanted.replace(maps=maps))
         one.close()
         if self.keep_standby:
             self.used.add(kind)
@@ -122,10 +121,9 @@ class _Service:
             except OSError:
                 continue  # the next launch tries again, and says why it is refused
 
-    def _maps(self, plan: Plan) -> dict[tuple[int, int], int]:
+    def _maps(self, packed: Packed) -> dict[tuple[int, int], int]:
         """The namespaces of :func:`mounts.ownership_maps`, each made once for all launches."""
-        wanted = mounts.owners(plan)
-        missing = [owner for owner in wanted if (*owner, plan.user) not in self.maps]
-        for owner, descriptor in mounts.ownership_maps(plan, missing).items():
-            self.maps[(*owner, plan.user)] = descriptor
-        return {owner: self.maps[(*owner, plan.user)] for owner in wanted}
+        known = self.maps.setdefault(packed.agent, {})
+        missing = [owner for owner in packed.owners if owner not in known]
+        known.update(mounts.ownership_maps(missing, agent=packed.agent))
+        return {owner: known[owner] for owner in packed.owners}

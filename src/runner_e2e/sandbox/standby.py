@@ -10,28 +10,12 @@ import _socket  # see request.py
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import init, request
-from runner_e2e.sandbox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runner_e2e.sandbox.plan import Plan
-    from runner_e2e.sandbox.request import Request
+    from runner_e2e.sandbox.request import Kind, Request
 
-__all__ = ["Kind", "Standby"]
-
-
-class Kind(Record):
-    """What two launches must share to start from the same processes: flags of clone(2), and the launcher's ids."""
-
-    namespaces: int
-    user: int
-    group: int
-
-    @classmethod
-    def of(cls, plan: Plan) -> Kind:
-        """The kind that *plan* needs."""
-        namespaces = plan.namespaces & ~kernel.CLONE_NEWNS
-        return cls(namespaces=namespaces, user=plan.launcher_user, group=plan.launcher_group)
+__all__ = ["Standby"]
 
 
 class Standby:
