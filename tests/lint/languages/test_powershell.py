@@ -125,6 +125,11 @@ def leaks(text: str) -> list[str]:
         ("cmd /c 'tool %ID%'", "%ID%"),
         ('python3 -c \'import os, subprocess; subprocess.run(["tool", os.environ["ID"]])\'', 'os.environ["ID"]'),
         ("Start-Job { tool $env:ID }", "$env:ID"),
+        ("@($env:ID) | ForEach-Object -Parallel { tool $_ } -ThrottleLimit 2", "$_"),
+        ("$x = $env:ID; 1 | ForEach-Object -Parallel { tool $using:x }", "$using:x"),
+        ("1, 2 | ForEach-Object -Begin { $x = 'a' } -Process { $x } -End { tool $env:ID }", "$env:ID"),
+        ('Push-Location "out/$env:ID"; tool $PWD.Path', "$PWD.Path"),
+        ('Set-Location "out/$env:ID"; tool (Get-Location).Path', "(Get-Location).Path"),
         # files
         ("$env:ID | Out-File f.txt; tool (Get-Content f.txt)", "(Get-Content f.txt)"),
         ('Set-Content -Path f.txt -Value $env:ID; tool "$(Get-Content -Raw f.txt)"', '"$(Get-Content -Raw f.txt)"'),
@@ -181,6 +186,7 @@ def test_leaks(text: str, expected: str) -> None:
         "[Console]::WriteLine($env:ID)",
         "bash -c 'echo \"$ID\"'",
         "tool (Get-Random)",
+        'Push-Location "out/$env:ID"; Pop-Location; tool $PWD',
     ],
 )
 def test_no_leaks(text: str) -> None:
@@ -202,6 +208,24 @@ def test_no_leaks(text: str) -> None:
 def test_parts_of_a_cell_id(text: str, expected: int) -> None:
     result = follow("powershell", text, environment={"CELL": CELL, "ID": Value.literal("x")})
     assert len(arguments_of(result)) == expected
+
+
+@pytest.mark.parametrize(
+    ("member", "expected"),
+    [
+        ("inputs.'selected-id'", 1),
+        ("inputs.'Selected-Id'", 1),
+        ("inputs.mode", 0),
+        ("repository.full_name", 0),
+        ("repository", 0),
+        ("inputs", 0),
+    ],
+)
+def test_the_event_file(member: str, expected: int) -> None:
+    event = Value.literal('{"inputs": {"mode": "fast", "selected-id": "') + labelled() + Value.literal('"}, ') + UNKNOWN
+    given = {"/github/event.json": event + Value.literal("}")}
+    text = f"$e = Get-Content $env:GITHUB_EVENT_PATH -Raw | ConvertFrom-Json\ntool $e.{member}"
+    assert len(arguments_of(follow("powershell", text, contents=given))) == expected
 
 
 @pytest.mark.parametrize(

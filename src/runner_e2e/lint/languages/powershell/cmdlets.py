@@ -176,10 +176,15 @@ def _set_variable(call: Call) -> None:
 
 
 def _for_each(call: Call) -> None:
-    block = call.bound.get("process", "scriptblock")
+    block = call.bound.get("process", "scriptblock", "parallel")
     if isinstance(block, Code):
+        first, last = call.bound.get("begin"), call.bound.get("end")
+        if isinstance(first, Code):
+            _call_block(call, first, EMPTY)
         for value in _each(call.input):
             _call_block(call, block, value)
+        if isinstance(last, Code):
+            _call_block(call, last, EMPTY)
         return
     if block is not None and (name := text_of(block).constant):
         for value in _each(call.input):
@@ -286,6 +291,20 @@ def _set_location(call: Call) -> None:
     path = call.text("path", "literalpath")
     if path is not None:
         call.machine.process.change_directory(path)
+
+
+def _push_location(call: Call) -> None:
+    call.machine.locations.append(call.machine.process.directory)
+    _set_location(call)
+
+
+def _pop_location(call: Call) -> None:
+    if call.machine.locations:
+        call.machine.process.change_directory(call.machine.locations.pop())
+
+
+def _get_location(call: Call) -> None:
+    call.emit(Table((("path", call.machine.process.directory),)))
 
 
 def _copy_item(call: Call) -> None:
@@ -423,8 +442,9 @@ CMDLETS: dict[str, Model] = {
     "split-path": Model(_split_path, _PATH),
     "resolve-path": Model(_pass_on, ("inputobject",)),
     "set-location": Model(_set_location, _PATH),
-    "push-location": Model(_set_location, _PATH),
-    "pop-location": Model(_nothing),
+    "push-location": Model(_push_location, _PATH),
+    "pop-location": Model(_pop_location),
+    "get-location": Model(_get_location),
     "copy-item": Model(_copy_item, ("path", "destination")),
     "move-item": Model(_copy_item, ("path", "destination")),
     "remove-item": Model(_remove_item, _PATH),

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation"]
 
 _CONSTANTS = {"true": boolean(True), "false": boolean(False), "null": EMPTY}
-_KNOWN_UNKNOWN = frozenset({"pid", "pshome", "psversiontable", "host", "profile", "home", "pwd", "lastexitcode", "?"})
+_KNOWN_UNKNOWN = frozenset({"pid", "pshome", "psversiontable", "host", "profile", "home", "lastexitcode", "?"})
 
 
 class Evaluation(Machine):
@@ -71,6 +71,8 @@ class Evaluation(Machine):
         if node.drive == "env":
             return self.environment_variable(node.name)
         name = node.name.lower()
+        if name == "pwd":
+            return self.process.directory
         if name in _CONSTANTS:
             return _CONSTANTS[name]
         found = self.lookup(name)

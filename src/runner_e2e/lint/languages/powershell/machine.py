@@ -93,6 +93,7 @@ class Machine(ABC):
         self.loops: list[list[State]] = []
         self.ends: list[Saved] = []
         self.depth = 0
+        self.locations: list[Value] = []
 
     # --- ways
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.expression_data import from_json
+from runner_e2e.lint.languages.documents import read_json
 from runner_e2e.lint.languages.pieces import at_most, mapped, sliced, split_at, stripped, words
 from runner_e2e.lint.languages.powershell.values import (
     BOOLEAN,
@@ -16,7 +16,7 @@ from runner_e2e.lint.languages.powershell.values import (
     boolean,
     either,
     elements,
-    from_data,
+    from_json,
     listed,
     taints_of,
     text_of,
@@ -35,14 +35,14 @@ NUMBER = Value(((Hole(frozenset(), "", 24),),))
 
 def parsed(value: Value) -> Ps:
     """``ConvertFrom-Json``."""
-    try:
-        found = [from_data(data) for data in from_json(value)]
-    except ValueError:
-        return Table((), Value.of(value.taints))
-    total = found[0]
-    for one in found[1:]:
-        total = either(total, one)
-    return total
+    found: Ps | None = None
+    for text in value.texts:
+        try:
+            one = from_json(read_json(text))
+        except ValueError:
+            one = Value.of(value.taints)
+        found = one if found is None else either(found, one)
+    return found if found is not None else UNKNOWN
 
 
 def joined(value: Ps, separator: Value) -> Value:

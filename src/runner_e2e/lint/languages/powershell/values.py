@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from runner_e2e.lint.expression_data import NULL, Anything, Array, Choice, Dictionary, Known, Textual, as_value
+from runner_e2e.lint.expression_data import number_text
+from runner_e2e.lint.languages.documents import Unknown
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Taint, Value, join, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from runner_e2e.lint.expression_data import Data
+    from runner_e2e.lint.languages.documents import Json
     from runner_e2e.lint.languages.powershell.syntax import Block
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
     "boolean",
     "either",
     "elements",
-    "from_data",
+    "from_json",
     "listed",
     "taints_of",
     "text_of",
@@ -160,21 +161,18 @@ def truth_of(value: Ps) -> bool | None:
     return found.pop() if len(found) == 1 else None
 
 
-def from_data(data: Data) -> Ps:
+def from_json(data: Json) -> Ps:
     """The value for parsed JSON."""
-    if isinstance(data, Known | Textual):
-        return as_value(data)
-    if isinstance(data, Anything):
-        return Table((), Value.of(data.taints))
-    if isinstance(data, Array):
-        return Items(tuple(from_data(item) for item in data.items))
-    if isinstance(data, Dictionary):
-        others = None if data.others == NULL else as_value(data.others)
-        return Table(tuple((key, from_data(item)) for key, (_, item) in data.entries.items()), others)
-    if isinstance(data, Choice):
-        values = [from_data(option) for option in data.options]
-        total = values[0]
-        for one in values[1:]:
-            total = either(total, one)
-        return total
-    return UNKNOWN
+    if isinstance(data, Value):
+        return data
+    if isinstance(data, Unknown):
+        return Value.of(data.taints)
+    if isinstance(data, list):
+        return Items(tuple(from_json(item) for item in data))
+    if isinstance(data, dict):
+        entries = tuple((name.lower(), from_json(item)) for name, item in data.items() if name is not None)
+        others = Value.of(taints_of(from_json(data[None]))) if None in data else None
+        return Table(entries, others)
+    if data is None:
+        return EMPTY
+    return boolean(data) if isinstance(data, bool) else Value.literal(number_text(float(data)))
