@@ -208,7 +208,7 @@ def test_interpolations_that_reach_no_argument(line: str) -> None:
 @pytest.mark.parametrize(
     ("text", "confidence"),
     [
-        ('import fabric\nfabric.run("tool " + os.environ["S"])', Confidence.LOW),
+        ('import any\nany.run("tool " + os.environ["S"])', Confidence.LOW),
         ('import x\nsubprocess.run(["tool", x.change(os.environ["S"])])', Confidence.LOW),
         ('import base64\nsubprocess.run(["tool", base64.b64encode(os.environ["S"].encode())])', Confidence.LOW),
         ('subprocess.run(["tool", os.environ["S"][::-1]])', Confidence.LOW),
@@ -419,3 +419,48 @@ def test_calls_that_multiply_are_bounded() -> None:
     result = followed("python", text + "f19(os.environ['S'])\n")
     assert time.process_time() - began < 10
     assert [gap.reason for gap in result.unanalysable] == ["too many steps to follow"]
+
+
+# --- libraries that are not followed
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence"),
+    [
+        ("import sh\nsh.tool('--id', case)", Confidence.MEDIUM),
+        ("from plumbum import local\nlocal['tool']('--id', case)", Confidence.MEDIUM),
+        ("import invoke\ninvoke.run('tool ' + case)", Confidence.MEDIUM),
+        ("import docker\ndocker.from_env().containers.run('image', command=['tool', case])", Confidence.MEDIUM),
+        ("import paramiko\nc = paramiko.SSHClient()\nc.exec_command('tool ' + case)", Confidence.MEDIUM),
+        ("import anyio\nasync def go():\n    await anyio.run_process(['tool', case])\nanyio.run(go)", Confidence.HIGH),
+        ("from environs import Env\nsubprocess.run(['tool', Env().str('S')])", Confidence.MEDIUM),
+        ("from decouple import config\nsubprocess.run(['tool', config('S')])", Confidence.MEDIUM),
+        ("import any\nsubprocess.run(['tool', any.read('S')])", Confidence.LOW),
+        ("import any\nsubprocess.run(['tool', any.read(os.environ).s])", Confidence.LOW),
+        ("import any\nbox = any.Box()\nbox.put(case)\nsubprocess.run(['tool', box.take()])", Confidence.LOW),
+        (
+            "import typer\napp = typer.Typer()\n@app.command()\ndef main(case): subprocess.run(['tool', case])\napp()",
+            Confidence.LOW,
+        ),
+        (
+            "from pydantic_settings import BaseSettings as B\nclass C(B): s: str\nsubprocess.run(['tool', C().s])",
+            Confidence.HIGH,
+        ),
+    ],
+)
+def test_libraries_that_start_programs_or_hold_values(text: str, confidence: Confidence) -> None:
+    result = followed("python", f'{HEAD}case = os.environ["S"]\n{text}')
+    assert [max(taint.confidence for taint in leak.taints) for leak in result.leaks] == [confidence]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import docker\ndocker.from_env().containers.run('image', environment={'CASE': case})",
+        "import sh\nsh.tool('--id', _env={'CASE': case})",
+        "import any\nbox = any.Box()\nbox.put('x')\nsubprocess.run(['tool', box.take()])",
+        "from environs import Env\nsubprocess.run(['tool', Env().str('HOME')])",
+    ],
+)
+def test_libraries_that_are_used_well(text: str) -> None:
+    assert followed("python", f'{HEAD}case = os.environ["S"]\n{text}').leaks == ()

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 __all__ = ["Call", "Evaluator", "Frame", "constant"]
 
 _MAX_DEPTH = 6
+_MAX_STEPS = 3
 _SYSTEM = -1
+_SHOWN = ("__str__", "__fspath__", "__repr__")
 _NOWHERE = ast.Constant(None, lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
 
 
@@ -124,6 +126,10 @@ class Evaluator(ABC):
         self.frames: list[Frame] = []
         self.folders: list[str] = []
         """Where modules are looked for: ``sys.path``."""
+        self.registered: list[Function] = []
+        """Functions that a decorator of a library got: the library may call them."""
+        self.entered: set[int] = set()
+        """Functions that were run, by their nodes."""
         self.replays: dict[int, Callable[[Value], Value]] = {}
         """Processes that were started, by the object that stands for them: what they print for other input."""
 
@@ -145,6 +151,10 @@ class Evaluator(ABC):
     @abstractmethod
     def attribute(self, owner: Object, name: str, node: ast.expr) -> Object:
         """The attribute *name* of *owner*."""
+
+    @abstractmethod
+    def special(self, one: Object, names: tuple[str, ...]) -> Object | None:
+        """What the first of the methods *names* gives that the class of *one* has; None when it has none."""
 
     @abstractmethod
     def import_module(self, name: str) -> Object:
@@ -226,7 +236,9 @@ class Evaluator(ABC):
             return join(self.value(option) for option in one.options)
         if isinstance(one, Reference) and isinstance(cell := self.memory.cell(one.number), Instance):
             shown_as = cell.get(" text")
-            if shown_as is not None:
+            if shown_as is None and isinstance(cell.kind, int):
+                shown_as = self.special(one, _SHOWN)
+            if shown_as is not None and shown_as != one:
                 return self.value(shown_as)
         taints = self.taints(one)
         return Value.of(taints) if taints else UNKNOWN
@@ -243,7 +255,13 @@ class Evaluator(ABC):
             return Text(join(each.value for each in texts), texts[0].kind) if texts else None
         if isinstance(one, Reference) and isinstance(cell := self.memory.cell(one.number), Instance):
             shown_as = cell.get(" text")
-            return self.as_text(shown_as) if shown_as is not None else None
+            if shown_as is None and isinstance(cell.kind, int):
+                shown_as = self.special(one, ("__fspath__",))
+            if shown_as is not None:
+                return self.as_text(shown_as)
+            if isinstance(cell.kind, str) and cell.kind.startswith("?"):  # of a library: it may be a text
+                taints = self.taints(one)
+                return Text(Value.of(taints)) if taints else UNKNOWN_TEXT
         return None
 
     # --- lists
@@ -274,8 +292,27 @@ class Evaluator(ABC):
             return Items(keys, others)
         if isinstance(cell, Instance) and cell.kind == "file":
             return self.items(self.call(Bound(one, "file.readlines"), Call(node=_NOWHERE)))
+        if isinstance(cell, Instance) and isinstance(cell.kind, int):
+            looped = self.special(one, ("__iter__",))
+            if looped is not None and looped != one:
+                return self.items(looped)
+            if looped is not None:
+                return self._stepped(one)
         taints = self.taints(one)
         return Items((), Opaque(taints))
+
+    def _stepped(self, one: Object) -> Items:
+        """What an object gives that is its own iterator, until it ends or a few were taken."""
+        region = self.memory.open()
+        found: list[Object] = []
+        while self.memory.alive and len(found) < _MAX_STEPS:
+            following = self.special(one, ("__next__",))
+            self.memory.record(region)
+            found += [following] if following is not None and self.memory.alive else []
+            if following is None:
+                break
+        self.memory.close(region)
+        return Items((), join_all(found)) if found else Items()
 
     def _characters(self, one: Text) -> Items:
         known = one.value.constant

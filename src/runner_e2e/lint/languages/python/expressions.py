@@ -362,6 +362,8 @@ class Expressions(Evaluator):
             return Bound(owner, f"{owner.kind}.{name}") if found is None else found
         if isinstance(owner, Items):
             return Bound(owner, f"{owner.kind}.{name}")
+        if isinstance(owner, Bound) and isinstance(owner.method, str) and owner.method.startswith("?"):
+            return Bound(owner.receiver, f"{owner.method}.{name}")
         return Bound(owner, f"?.{name}")
 
     def _cell_attribute(self, owner: Reference, name: str, node: ast.expr) -> Object:
@@ -386,7 +388,7 @@ class Expressions(Evaluator):
             return self.memory.variable(scope.value, name) or self.submodule(cell, name) or NOTHING
         if isinstance(cell.kind, int):
             member = self.member(owner, cell.kind, name, node)
-            return member if member is not None else Bound(owner, f"?.{name}")
+            return member or library.setting(self, cell.kind, name, node) or Bound(owner, f"?.{name}")
         return Bound(owner, f"{cell.kind}.{name}")
 
     def member(self, owner: Object, number: int, name: str, node: ast.expr, depth: int = 0) -> Object | None:
@@ -408,6 +410,18 @@ class Expressions(Evaluator):
         if found.binding == "static" or (owner == Reference(number) and found.binding == "method"):
             return found
         return Bound(Reference(number) if found.binding == "class" else owner, found)
+
+    def special(self, one: Object, names: tuple[str, ...]) -> Object | None:
+        """See :meth:`Evaluator.special`."""
+        cell = self.content(one)
+        if not isinstance(cell, Instance) or not isinstance(cell.kind, int):
+            return None
+        node = ast.copy_location(ast.Constant(None), self.frame.module.tree.body[0])
+        for name in names:
+            method = self.member(one, cell.kind, name, node)
+            if method is not None:
+                return self.call(method, Call(node=node))
+        return None
 
     @abstractmethod
     def submodule(self, cell: Instance, name: str) -> Object | None:

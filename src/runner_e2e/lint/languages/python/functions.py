@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from abc import abstractmethod
 from dataclasses import replace
 from functools import cache
@@ -13,6 +12,7 @@ from runner_e2e.lint.languages.process import Argument, Launch
 from runner_e2e.lint.languages.python import library
 from runner_e2e.lint.languages.python.evaluator import Call, Frame
 from runner_e2e.lint.languages.python.expressions import Expressions
+from runner_e2e.lint.languages.python.library import foreign
 from runner_e2e.lint.languages.python.objects import (
     NONE,
     NOTHING,
@@ -38,11 +38,7 @@ __all__ = ["Functions"]
 
 _MAX_CALLS = 24
 _MAX_SAME = 3
-_RUNNERS = re.compile(
-    r"(?:run|call|check_call|check_output|execute|exec|exec_run|exec_command|system|shell|spawn\w*|popen|launch|sudo"
-    r"|local|command|sh|bash|run_command|run_cmd)",
-    re.IGNORECASE,
-)
+_COMMANDS = ("args", "argv", "cmd", "command", "commands", "entrypoint")
 
 
 class Functions(Expressions):
@@ -127,6 +123,7 @@ class Functions(Expressions):
         )
         if len(self.frames) >= _MAX_CALLS or sum(1 for frame in self.frames if frame.node is node) >= _MAX_SAME:
             return self._cut(call)
+        self.entered.add(id(node))
         frame = Frame(function.module, (self.memory.scope(), *function.scopes), node=node)
         frame.receiver, frame.method_of = receiver, function.owner
         bound = self._bind(function, given)
@@ -254,10 +251,14 @@ class Functions(Expressions):
         for index, one in enumerate(everything):
             if isinstance(one, Function) or (isinstance(one, Bound) and isinstance(one.method, Function)):
                 results.append(self._called_back(one, call, index))
-        given = self.opaque((*everything, function), Confidence.LOW)
-        last = name.rsplit(".", 1)[-1]
-        if _RUNNERS.fullmatch(last) and not name.startswith("str."):
-            self.possible_command(call, last)
+        read = foreign.variables_named(self, name, call)
+        given = join_all([self.opaque((*everything, function), Confidence.LOW), read])
+        foreign.absorb(self, function, self.opaque(everything, Confidence.LOW))
+        confidence = foreign.command_confidence(function, name)
+        if confidence is not None:
+            self.possible_command(call, name.rsplit(".", 1)[-1], confidence)
+        if isinstance(function, Named):
+            given = foreign.make(self, name, given)
         return join_all([*results, given]) if results else given
 
     def _called_back(self, function: Object, call: Call, index: int) -> Object:
@@ -278,15 +279,16 @@ class Functions(Expressions):
             return self.call(function, Call(node=call.node, arguments=tuple(elements)))
         return self.call(function, Call(node=call.node, rest=self.opaque(others, Confidence.LOW)))
 
-    def possible_command(self, call: Call, name: str) -> None:
+    def possible_command(self, call: Call, name: str, confidence: Confidence) -> None:
         """A call that by its name may start a process."""
         start, end = self.span(call.node)
         launch = Launch(start=start, end=end)
-        for index, one in enumerate(call.arguments):
-            taints = self.taints(one)
-            if taints:
-                value = self.value(self.opaque((one,), Confidence.LOW))
-                self.process.leak(Argument(value, *self.span(call.node_of(index))), launch, command=name)
+        given = [(one, call.node_of(index)) for index, one in enumerate(call.arguments)]
+        given += [(call.keywords[key], call.node_of(-1, key)) for key in _COMMANDS if key in call.keywords]
+        for one, node in given:
+            if self.taints(one):
+                value = self.value(self.opaque((one,), confidence))
+                self.process.leak(Argument(value, *self.span(node)), launch, command=name)
 
     # --- definitions
 
@@ -306,6 +308,7 @@ class Functions(Expressions):
                 made = self.call(value, Call(node=decorator, arguments=(made,)))
             elif isinstance(made, Function) and made.owner is None:
                 made = replace(made, foreign=True)
+                self.registered.append(made)
         self.assign_name(node.name, made)
 
     def define_class(self, node: ast.ClassDef) -> None:

@@ -17,6 +17,7 @@ from runner_e2e.lint.languages.python.objects import (
     Class,
     Constant,
     Dictionary,
+    Function,
     Instance,
     Items,
     Named,
@@ -50,6 +51,21 @@ class Interpreter(Functions):
         self.memory.set_variable(module.scope, "__name__", text(module.name))
         self.memory.set_variable(module.scope, "__file__", text(module.path) if module.path else UNKNOWN_TEXT)
         self._run_body(module, module.scope)
+        for function in self.registered:
+            if id(function.node) not in self.entered:
+                self._call_registered(function)
+
+    def _call_registered(self, function: Function) -> None:
+        """A library calls what it was given, with arguments that are not known."""
+        frame = Frame(function.module, function.scopes[-1:], node=function.module)
+        frame.returns = self.memory.open()
+        self.frames.append(frame)
+        try:
+            self.call(function, Call(node=ast.copy_location(ast.Constant(None), function.node)))
+        finally:
+            self.frames.pop()
+        self.memory.record(frame.returns)
+        self.memory.close(frame.returns)
 
     def execute_all(self, body: Sequence[ast.stmt]) -> None:
         """See :meth:`Functions.execute_all`."""

@@ -17,9 +17,11 @@ from runner_e2e.lint.languages.python.library import (
     functions,
     output,
     processes,
+    records,
     strings,
     system,
 )
+from runner_e2e.lint.languages.python.library.foreign import setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
     from runner_e2e.lint.languages.python.evaluator import Call, Evaluator
     from runner_e2e.lint.languages.python.objects import Object
 
-__all__ = ["attribute", "function", "is_standard", "method", "names"]
+__all__ = ["attribute", "function", "is_standard", "method", "names", "setting"]
 
-_PARTS = (arguments, containers, data, files, functions, output, processes, strings, system)
+_PARTS = (arguments, containers, data, files, functions, output, processes, records, strings, system)
 _FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
     name: model for part in _PARTS for name, model in part.FUNCTIONS.items()
 }

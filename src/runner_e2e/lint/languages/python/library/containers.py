@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages.python.evaluator import Call
 from runner_e2e.lint.languages.python.objects import (
     NONE,
     NOTHING,
@@ -18,7 +19,7 @@ from runner_e2e.lint.languages.python.objects import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from runner_e2e.lint.languages.python.evaluator import Call, Evaluator
+    from runner_e2e.lint.languages.python.evaluator import Evaluator
 
 __all__ = ["FUNCTIONS", "METHODS"]
 
@@ -72,6 +73,30 @@ def _pop(interpreter: Evaluator, receiver: Object, call: Call) -> Object:
     taken = interpreter.element(content)
     interpreter.put(receiver, Items((), taken, content.kind))
     return taken
+
+
+def _pop_first(interpreter: Evaluator, receiver: Object, call: Call) -> Object:
+    """``deque.popleft`` and ``Queue.get``: in order."""
+    return _pop(interpreter, receiver, Call(node=call.node, arguments=(Constant(0, "int"),)))
+
+
+def _put_first(interpreter: Evaluator, receiver: Object, call: Call) -> Object:
+    content = _items(interpreter, receiver)
+    value = interpreter.noted(call.get(0) or NOTHING, call.node_of(0), "put into a list")
+    interpreter.put(receiver, interpreter.concatenated(Items((value,), None, content.kind), content))
+    return NONE
+
+
+def _extend_first(interpreter: Evaluator, receiver: Object, call: Call) -> Object:
+    content = _items(interpreter, receiver)
+    given = interpreter.items(call.get(0) or NOTHING)
+    first = Items(tuple(reversed(given.items)), given.rest, content.kind)
+    interpreter.put(receiver, interpreter.concatenated(first, content))
+    return NONE
+
+
+def _queue(interpreter: Evaluator, _call: Call) -> Object:
+    return interpreter.new(Items())
 
 
 def _shuffle(interpreter: Evaluator, receiver: Object, _call: Call) -> Object:
@@ -187,15 +212,20 @@ def _from_keys(interpreter: Evaluator, call: Call) -> Object:
     return interpreter.new(made)
 
 
+_QUEUES = {
+    "queue": "Queue SimpleQueue",
+    "asyncio": "Queue",
+    "multiprocessing": "Queue SimpleQueue JoinableQueue",
+}
 _LIST_METHODS: Mapping[str, Callable[[Evaluator, Object, Call], Object]] = {
     "append": _append,
-    "appendleft": _append,
+    "appendleft": _put_first,
     "add": _append,
     "extend": _extend,
-    "extendleft": _extend,
+    "extendleft": _extend_first,
     "insert": _insert,
     "pop": _pop,
-    "popleft": _pop,
+    "popleft": _pop_first,
     "remove": _shuffle,
     "discard": _shuffle,
     "sort": _shuffle,
@@ -209,6 +239,8 @@ _LIST_METHODS: Mapping[str, Callable[[Evaluator, Object, Call], Object]] = {
     "symmetric_difference": _union,
     "index": _nothing,
     "count": _nothing,
+    **dict.fromkeys(("put", "put_nowait"), _append),
+    **dict.fromkeys(("get", "get_nowait"), _pop_first),
 }
 METHODS: Mapping[str, Callable[[Evaluator, Object, Call], Object]] = {
     **{f"{kind}.{name}": model for kind in ("list", "tuple", "set") for name, model in _LIST_METHODS.items()},
@@ -222,4 +254,7 @@ METHODS: Mapping[str, Callable[[Evaluator, Object, Call], Object]] = {
     "dict.copy": _copy,
     "dict.clear": _clear,
 }
-FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {"builtins.dict.fromkeys": _from_keys}
+FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
+    "builtins.dict.fromkeys": _from_keys,
+    **{f"{module}.{kind}": _queue for module, kinds in _QUEUES.items() for kind in kinds.split()},
+}

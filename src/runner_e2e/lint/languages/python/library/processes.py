@@ -425,6 +425,8 @@ FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
     "asyncio.subprocess.create_subprocess_exec": _create_exec,
     "asyncio.subprocess.create_subprocess_shell": _create_shell,
     "setproctitle.setproctitle": _set_title,
+    "psutil.Popen": _popen,
+    **dict.fromkeys(("anyio.run_process", "anyio.open_process", "trio.run_process"), _run),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.python import texts
+from runner_e2e.lint.languages.python.library.system import variables_put_in
 from runner_e2e.lint.languages.python.objects import (
     NONE,
     NOTHING,
@@ -353,6 +354,8 @@ def _substituted(interpreter: Evaluator, receiver: Object, call: Call) -> Object
     content = interpreter.content(receiver)
     form = content.get(" form") if isinstance(content, Instance) else None
     value = interpreter.value(form if form is not None else NOTHING)
+    if Named("os.environ") in call.everything():
+        value = variables_put_in(interpreter, value)
     given = interpreter.opaque(call.everything())
     return Text(value + interpreter.value(given) if interpreter.taints(given) else value | UNKNOWN)
 

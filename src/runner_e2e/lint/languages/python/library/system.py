@@ -25,8 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from runner_e2e.lint.languages.python.evaluator import Call, Evaluator
+    from runner_e2e.lint.values import Value
 
-__all__ = ["ATTRIBUTES", "FUNCTIONS", "METHODS", "environment_variable", "set_environment", "set_system"]
+__all__ = [
+    "ATTRIBUTES",
+    "FUNCTIONS",
+    "METHODS",
+    "environment_variable",
+    "set_environment",
+    "set_system",
+    "variables_put_in",
+]
 
 
 # --- the environment
@@ -208,14 +217,16 @@ def _chdir(interpreter: Evaluator, call: Call) -> Object:
 
 
 def _expandvars(interpreter: Evaluator, call: Call) -> Object:
-    """``os.path.expandvars`` puts variables in where the text names them."""
-    given = call.get(0) or UNKNOWN_TEXT
-    value = interpreter.value(given)
+    return Text(variables_put_in(interpreter, interpreter.value(call.get(0) or UNKNOWN_TEXT)))
+
+
+def variables_put_in(interpreter: Evaluator, value: Value) -> Value:
+    """*value* with variables of the environment where it names them."""
     parts = [value]
     for name, content in interpreter.process.environment().items():
         if content.taints and any(isinstance(piece, str) and name in piece for piece in value.pieces()):
             parts.append(content.opaque())
-    return Text(join(parts))
+    return join(parts)
 
 
 _ENVIRON: Mapping[str, Callable[[Evaluator, Object, Call], Object]] = {
