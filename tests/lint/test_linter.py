@@ -384,3 +384,8 @@ def test_a_defect_of_a_rule_stops_neither_other_rules_nor_other_files(
     assert told == [f".github/workflows/{name}.yml: {what}" for name in ("ab" if part == "inspect" else "a")]
     assert report.defects == len(told)
     assert len(places(report)) == 1
+
+
+def test_a_file_without_an_end_is_a_problem(tmp_path: Path) -> None:
+    report = lint([Path("/dev/zero")], current=tmp_path)
+    assert [problem.what for problem in report.problems] == ["the file has more than 32 MiB, which is no workflow"]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_SCRIPT_BYTES", "Document", "Repository", "below", "find_root"]
 
+MAX_DOCUMENT_BYTES = 32 << 20
 MAX_SCRIPT_BYTES = 1 << 20
 """Larger scripts of the repository are not followed."""
 
@@ -209,8 +210,12 @@ def read_document(path: Path, shown: str, texts: Mapping[Path, str] | None = Non
     if given is not None:
         return Document(path=shown, text=given, root=compose(given, path=shown))
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_DOCUMENT_BYTES + 1)
     except OSError as error:
         raise ConfigurationError(f"cannot read the file: {error.strerror or error}", place=Place(path=shown)) from None
+    if len(data) > MAX_DOCUMENT_BYTES:
+        message = f"the file has more than {MAX_DOCUMENT_BYTES >> 20} MiB, which is no workflow"
+        raise ConfigurationError(message, fix="give workflows and actions only", place=Place(path=shown))
     text = decode(data, path=shown)
     return Document(path=shown, text=text, root=compose(text, path=shown))
