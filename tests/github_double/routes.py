@@ -156,10 +156,10 @@ def get_ref(state: State, _: Request, ref: str) -> Reply:
 
 
 @route("GET", "R/git/matching-refs/{ref*}")
-def matching_refs(state: State, request: Request, ref: str) -> Reply:
-    """GET /repos/{owner}/{repo}/git/matching-refs/{ref}."""
+def matching_refs(state: State, _: Request, ref: str) -> Reply:
+    """GET /repos/{owner}/{repo}/git/matching-refs/{ref}, which has no pages."""
     names = sorted(name for name in state.refs if name.startswith(f"refs/{ref}"))
-    return Reply(data=[shapes.git_ref(state, name) for name in _page(request, names)], model="GitRef", listed="")
+    return Reply(data=[shapes.git_ref(state, name) for name in names], model="GitRef", listed="")
 
 
 @route("POST", "R/git/refs")
@@ -445,6 +445,25 @@ def rerun_failed(state: State, request: Request, number: str) -> Reply:
     """POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs."""
     state.rerun(state.run(int(number)), request.user, failed_only=True)
     return Reply(status=201, data={})
+
+
+@route("POST", "R/actions/jobs/{number}/rerun")
+def rerun_job(state: State, request: Request, number: str) -> Reply:
+    """POST /repos/{owner}/{repo}/actions/jobs/{job_id}/rerun."""
+    for run in state.runs.values():
+        if any(str(job.id) == number for job in run.last.jobs):
+            state.rerun(run, request.user, failed_only=True, job=int(number))
+            return Reply(status=201, data={})
+    raise ApiError(404, "Not Found")
+
+
+@route("GET", "/user/{number}")
+def get_account(state: State, _: Request, number: str) -> Reply:
+    """GET /user/{account_id}."""
+    for each in state.users.values():
+        if str(each.id) == number:
+            return Reply(data=shapes._filled("PublicUser", shapes.user(each)), model="PublicUser")
+    raise ApiError(404, "Not Found")
 
 
 @route("GET", "R/actions/runs/{number}/pending_deployments")

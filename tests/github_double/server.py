@@ -103,6 +103,9 @@ class Server:
 class _Handler(BaseHTTPRequestHandler):
     double: Server
     protocol_version = "HTTP/1.1"
+    # Head and body go out as one: the second of two small packets waits for 40 ms.
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def log_message(self, *_: object) -> None:
         """Nothing: the log of the double is a list."""
@@ -130,6 +133,10 @@ class _Handler(BaseHTTPRequestHandler):
         entry = Entry(self.command, request.path, 0, fault.name if fault else "", request.query, request.body)
         self.double.log.append(entry)
         reply = fault.instead() if fault is not None and not fault.carried_out else None
+        if fault is not None and fault.elsewhere and reply is not None:
+            # `localhost` is another host than 127.0.0.1 to a client, and the same server.
+            place = self.double.url.replace("127.0.0.1", "localhost")
+            reply.headers["Location"] = f"{place}{parts.path}"
         if reply is None:
             reply = self.double.handle(request, token)
             if fault is not None and fault.duplicates and reply.status < 300:
@@ -159,6 +166,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_broken(self, fault: Fault, reply: Reply) -> None:
         """What the client gets of *reply* under *fault*."""
+        if fault.hangs:
+            # Until the client closes the connection.
+            self.rfile.read(1)
+            self.close_connection = True
+            return
         if fault.hangs_up:
             self.close_connection = True
             return
@@ -168,16 +180,32 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content[: len(content) // 2])
             self.close_connection = True
             return
+        if fault.late:
+            reply = _without_newest(reply)
         if fault.carried_out and fault.status:
             reply = Reply(status=fault.status, data={"message": "Server Error"})
         self._send(reply)
 
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The time of the double, which its answers have as ``Date``."""
+        return super().date_time_string(self.double.state.clock.now() if timestamp is None else timestamp)
+
     def _head(self, reply: Reply, length: int) -> None:
         self.send_response(reply.status)
-        headers = {"Content-Type": "application/json; charset=utf-8", "Date": self.date_time_string(), **reply.headers}
+        headers = {"Content-Type": "application/json; charset=utf-8", **reply.headers}
         for name, value in headers.items():
-            if name != "Date":
-                self.send_header(name, value)
+            self.send_header(name, value)
         if reply.status not in {204, 304}:
             self.send_header("Content-Length", str(length))
         self.end_headers()
+
+
+def _without_newest(reply: Reply) -> Reply:
+    """A list as a replica gives it that is behind; an answer that is no list stays as it is."""
+    data = reply.data
+    if isinstance(data, list):
+        return Reply(status=reply.status, data=data[1:])
+    key = (
+        next((key for key, value in data.items() if isinstance(value, list)), None) if isinstance(data, dict) else None
+    )
+    return Reply(status=reply.status, data={**data, key: data[key][1:]}) if key else reply

@@ -296,13 +296,21 @@ class State:
             raise ApiError(404, "Not Found")
         return found
 
-    def rerun(self, run: Run, user: User, *, failed_only: bool) -> Attempt:
-        """Begins a new attempt; of a partial one the jobs that succeeded are kept as they are."""
+    def rerun(self, run: Run, user: User, *, failed_only: bool, job: int | None = None) -> Attempt:
+        """Begins a new attempt; of a partial one the jobs that succeeded are kept as they are.
+
+        *job* is the id of one that runs again although it succeeded, with all that came after it.
+        """
         if run.last.status != "completed":
             raise ApiError(403, "This workflow is already running")
         if len(run.attempts) > 50:
             raise ApiError(403, "This workflow run cannot be retried")
-        kept = [job for job in run.last.jobs if failed_only and job.conclusion == "success"]
+        again = next((each.started_at for each in run.last.jobs if each.id == job), float("inf"))
+        kept = [
+            each
+            for each in run.last.jobs
+            if failed_only and each.conclusion == "success" and each.id != job and each.started_at <= again
+        ]
         attempt = Attempt(
             number=run.last.number + 1, triggering_actor=user, started_at=self.clock.now(), jobs=list(kept)
         )

@@ -76,24 +76,13 @@ def plan() -> int:
 
 def claim() -> int:
     """Takes the claim of this attempt or ends. Raises what :func:`take_claim` raises."""
-    from runner_e2e.cells.sealed import check_nonce
     from runner_e2e.dispatch.admission import read_own_run
-    from runner_e2e.dispatch.claim import Claim, manual_nonce, scheduled_nonce, take_claim
-    from runner_e2e.dispatch.records import moment_of
+    from runner_e2e.dispatch.claim import claim_of, take_claim
 
     contexts = gha.run_contexts()
     api = _api(contexts)
     run = read_own_run(api, contexts)
-    nonce = gha.read_input("nonce")
-    if run.event == "schedule":
-        # Nobody sent a scheduled run, so nobody can have made a nonce for it.
-        nonce = scheduled_nonce(run.id)
-    elif nonce:
-        check_nonce(nonce, created_at=moment_of(run.created_at))
-    else:
-        # A run that was started by hand, without a client that made a nonce, is one of its own.
-        nonce = manual_nonce(run.id)
-    taken = Claim(nonce=nonce, run=run.id, attempt=run.attempt)
+    taken = claim_of(run, gha.read_input("nonce"))
     take_claim(api, taken, commit=run.head_sha)
     gha.write_outputs({"claim": str(taken)})
     print(f"claim: attempt {taken.attempt} of this run holds {taken.nonce}")

@@ -14,10 +14,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from runner_e2e.cells.sealed import is_nonce
+from runner_e2e.cells.sealed import check_nonce, is_nonce
 from runner_e2e.dispatch.answers import problem_of, retry_after
 from runner_e2e.dispatch.github_api import UnknownOutcomeError, segment
-from runner_e2e.dispatch.records import value_of
+from runner_e2e.dispatch.records import moment_of, value_of
 from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "Holder",
     "authorise",
     "check_claim",
+    "claim_of",
     "find_holder",
     "manual_nonce",
     "nonce_of",
@@ -81,6 +82,23 @@ def scheduled_nonce(run: int) -> str:
 def manual_nonce(run: int) -> str:
     """The nonce of a run that was started by hand, without a client that makes one."""
     return f"manual-{run}"
+
+
+def claim_of(run: RunRecord, nonce: str) -> Claim:
+    """The claim that this attempt of *run* must take. *nonce* is the one that its dispatch was sent with, or empty.
+
+    Raises :class:`~runner_e2e.errors.RefusedError` for a nonce that is none, or not of this time, and
+    :class:`~runner_e2e.errors.GitHubError` where the record's time is none.
+    """
+    if run.event == "schedule":
+        # Nobody sent a scheduled run, so nobody can have made a nonce for it.
+        nonce = scheduled_nonce(run.id)
+    elif nonce:
+        check_nonce(nonce, created_at=moment_of(run.created_at))
+    else:
+        # A run that was started by hand, without a client that made a nonce, is one of its own.
+        nonce = manual_nonce(run.id)
+    return Claim(nonce=nonce, run=run.id, attempt=run.attempt)
 
 
 def nonce_of(run: RunRecord) -> str:
