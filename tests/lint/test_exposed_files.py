@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runner_e2e.lint.exposed_files import checks_out_others, untrusted
+from runner_e2e.lint.job_state import JobState
 from runner_e2e.lint.repository import Repository
 from runner_e2e.lint.run import Run
 from runner_e2e.lint.shell.results import Files
-from runner_e2e.lint.steps import JobState
 from runner_e2e.lint.workflow import Step
 from runner_e2e.yaml_positions import compose
 

@@ -12,12 +12,13 @@ from runner_e2e.lint.action_programs import input_variables, report_unfollowed, 
 from runner_e2e.lint.contexts import WORKSPACE
 from runner_e2e.lint.dockerfile import read_dockerfile
 from runner_e2e.lint.expression_data import NULL, Data, Dictionary, Known, Textual, of_value
+from runner_e2e.lint.job_state import Scope
 from runner_e2e.lint.remote_actions import report_environment, use_remote
 from runner_e2e.lint.repository import below
 from runner_e2e.lint.run import MAX_DEPTH
 from runner_e2e.lint.shell.results import Files
 from runner_e2e.lint.sighting import Sighting, Surface
-from runner_e2e.lint.steps import Scope, StepRunner, environment_data, step_data
+from runner_e2e.lint.steps import StepRunner, environment_data, step_data
 from runner_e2e.lint.values import UNKNOWN, Confidence, Value
 from runner_e2e.lint.ways import begun_anew, ways_of
 from runner_e2e.lint.workflow import Action, Block, entries, list_of
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runner_e2e.lint.dockerfile import Image
+    from runner_e2e.lint.job_state import JobState, Visible
     from runner_e2e.lint.repository import Document
     from runner_e2e.lint.run import Run
     from runner_e2e.lint.shell.results import ShellResult
-    from runner_e2e.lint.steps import JobState, Visible
     from runner_e2e.lint.texts import Reader
     from runner_e2e.lint.values import Origin
     from runner_e2e.lint.workflow import Step

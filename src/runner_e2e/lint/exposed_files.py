@@ -15,8 +15,8 @@ from runner_e2e.lint.workflow import Block
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from runner_e2e.lint.job_state import JobState, Visible
     from runner_e2e.lint.run import Run
-    from runner_e2e.lint.steps import JobState, Visible
     from runner_e2e.lint.texts import Reader
     from runner_e2e.lint.values import Taint, Text, Value
     from runner_e2e.lint.workflow import Step

@@ -31,6 +31,7 @@ from runner_e2e.lint.expression_data import (
     taints_of,
     to_json,
 )
+from runner_e2e.lint.job_state import JobState, Scope
 from runner_e2e.lint.job_surfaces import (
     matrix_keys,
     report_declared_inputs,
@@ -44,7 +45,7 @@ from runner_e2e.lint.masks import Masks
 from runner_e2e.lint.remote_workflows import use_unknown_workflow
 from runner_e2e.lint.run import MAX_DEPTH
 from runner_e2e.lint.shell.results import Files
-from runner_e2e.lint.steps import JobState, Scope, StepRunner, environment_data, read_environment
+from runner_e2e.lint.steps import StepRunner, environment_data, read_environment
 from runner_e2e.lint.texts import passed
 from runner_e2e.lint.values import UNKNOWN
 from runner_e2e.lint.ways import begun_anew, ways_of

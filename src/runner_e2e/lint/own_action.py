@@ -12,8 +12,8 @@ from runner_e2e.lint.workflow import Action, Block
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from runner_e2e.lint.job_state import Visible
     from runner_e2e.lint.run import Run
-    from runner_e2e.lint.steps import Visible
     from runner_e2e.lint.texts import Reader
     from runner_e2e.lint.values import Value
     from runner_e2e.lint.workflow import Step

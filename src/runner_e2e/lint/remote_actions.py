@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from runner_e2e.lint.action_models import ActionModel, ScriptInput
-    from runner_e2e.lint.steps import StepRunner, Visible
+    from runner_e2e.lint.job_state import Visible
+    from runner_e2e.lint.steps import StepRunner
     from runner_e2e.lint.values import Taint
     from runner_e2e.lint.workflow import Step
     from runner_e2e.yaml_positions import Node

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.contexts import OUTCOMES, WORKSPACE, Contexts, confidential
 from runner_e2e.lint.exposed_files import checks_out_others, report_exposed
 from runner_e2e.lint.expression_data import NULL, Choice, Data, Dictionary, Textual, as_value, of_value
+from runner_e2e.lint.job_state import Visible
 from runner_e2e.lint.languages import ANALYSERS, language_of
-from runner_e2e.lint.masks import NO_MASKS, Masks
 from runner_e2e.lint.own_action import masks_of_setup, own_command
 from runner_e2e.lint.shell import ShellOptions, analyse
 from runner_e2e.lint.sighting import Sighting, Surface
@@ -24,78 +24,20 @@ from runner_e2e.yaml_positions import Scalar
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from runner_e2e.lint.job_state import JobState, Scope
+    from runner_e2e.lint.masks import Masks
     from runner_e2e.lint.run import Run
     from runner_e2e.lint.shell.results import Files, ShellResult
     from runner_e2e.lint.texts import Reader
-    from runner_e2e.lint.workflow import Block, Step
+    from runner_e2e.lint.workflow import Step
     from runner_e2e.yaml_positions import Node
 
-__all__ = [
-    "JobState",
-    "Scope",
-    "StepRunner",
-    "UseAction",
-    "Visible",
-    "environment_data",
-    "read_environment",
-    "step_data",
-]
+__all__ = ["StepRunner", "UseAction", "environment_data", "read_environment", "step_data"]
 
 UseAction: TypeAlias = "Callable[[StepRunner, Step, Scalar, Visible], Dictionary | None]"
 """Runs the action that a step uses, and gives what the step gives."""
 
 _FIRST_STAND_IN = 0xE200
-
-
-@dataclass
-class JobState:
-    """What steps of one job leave for the next ones. Scripts and actions change it in place."""
-
-    environment: dict[str, Value]
-    """Variables of workflow and job, and what ``$GITHUB_ENV`` added."""
-    files: Files
-    path: Value = EMPTY
-    """Folders that ``$GITHUB_PATH`` put before the others, each with a colon."""
-    any_variable: Value = EMPTY
-    """Text that was written to ``$GITHUB_ENV`` under names that are not known."""
-    in_container: bool = False
-    windows: bool = False
-    masks: Masks = NO_MASKS
-    """What steps have registered to be hidden in the log."""
-    from_file: tuple[str, ...] = ()
-    """Names of confidential variables that ``$GITHUB_ENV`` set."""
-    checkouts: tuple[str, ...] = ()
-    """Folders of the workspace, other than itself, where a step has checked this repository out."""
-    holds_others: bool = False
-    """Whether the workspace may hold code that is not of this commit."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scope:
-    """Where steps stand: a job of a workflow, or a composite action that a step uses."""
-
-    reader: Reader
-    contexts: Mapping[str, Data]
-    """Contexts of every step here, without ``env`` and ``steps``."""
-    defaults: tuple[Block, ...] = ()
-    """``defaults.run`` of job and workflow, the nearer first."""
-    inherited: Mapping[str, Value] = field(default_factory=dict)
-    """Variables of the step that uses the action."""
-    outputs: dict[str, Data] = field(default_factory=dict)
-    """Step id (lower case) -> what ``steps`` says of it."""
-
-    @property
-    def named(self) -> bool:
-        """Whether the page of the run shows the names of these steps: it does not for those of an action."""
-        return not self.inherited
-
-
-@dataclass(frozen=True, kw_only=True)
-class Visible:
-    """What one step sees: its variables, and the contexts its expressions may use."""
-
-    environment: Mapping[str, Value]
-    contexts: Mapping[str, Data]
 
 
 def environment_data(variables: Mapping[str, Value]) -> Data:
