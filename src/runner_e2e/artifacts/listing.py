@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from runner_e2e.sandbox.policy import LISTING_VARIABLE
 from runner_e2e.sandbox.record import Record
 
 TYPE_CHECKING = False
@@ -29,7 +30,6 @@ __all__ = [
     "refusal",
 ]
 
-LISTING_VARIABLE = "RUNNER_E2E_ARTIFACTS"
 REPORTS_VARIABLE = "RUNNER_E2E_ARTIFACT_REPORTS"
 SCHEMA = "runner-e2e.artifacts/v1"
 

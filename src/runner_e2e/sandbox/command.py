@@ -7,15 +7,15 @@ import os
 import stat
 import time
 
-from runner_e2e.artifacts.listing import prepare_listed
 from runner_e2e.sandbox.arguments import parse_arguments, policy_of
 from runner_e2e.sandbox.launcher import launch
-from runner_e2e.sandbox.policy import DROPPED_VARIABLES
+from runner_e2e.sandbox.policy import DROPPED_VARIABLES, LISTING_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from runner_e2e.artifacts.launch import Launch as Artifact
     from runner_e2e.sandbox.arguments import Request
     from runner_e2e.sandbox.policy import Policy
     from runner_e2e.sandbox.report import Report
@@ -74,7 +74,7 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
             files[path] = _open(path)
         _write(report, files)
 
-    listed = prepare_listed(request.command[0], os.environ, os.getcwd(), log=log)
+    listed = _prepare_listed(request.command[0], log)
     if listed is None:
         outcome = launch(policy, request.command, started=started)
     else:
@@ -84,6 +84,15 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
         log(verdict)
         _write(outcome.report, files)
     return outcome.status
+
+
+def _prepare_listed(name: str, log: Callable[[str], None]) -> Artifact | None:
+    """The program *name* as an artifact, where the environment brings a listing that has it."""
+    if not os.environ.get(LISTING_VARIABLE):
+        return None
+    from runner_e2e.artifacts.listing import prepare_listed
+
+    return prepare_listed(name, os.environ, os.getcwd(), log=log)
 
 
 def failure_status(code: int) -> int:

@@ -81,14 +81,15 @@ def observe(path: str) -> PathFact:
         return PathFact(given=path, real=path, kind="missing", why="a path cannot hold a NUL")
     given = os.path.normpath(path)
     given = "/" + given.lstrip("/")
-    link, target = _first_link(given)
     try:
         real = os.path.realpath(given, strict=True)
         found = os.stat(real)
         readable = os.access(real, os.R_OK, effective_ids=True)
     except OSError as error:
         bad = _failure(error, given)
+        link, target = _first_link(given)
         return PathFact(given=given, real=given, kind=bad, link=link, link_target=target, why=error.strerror or "")
+    link, target = _first_link(given) if real != given else ("", "")
     kind: Kind = (
         "directory"
         if stat.S_ISDIR(found.st_mode)

@@ -115,15 +115,17 @@ class Survey(Record):
     @property
     def base(self) -> tuple[Step, ...]:
         """Covers and exposures alone."""
-        steps = [step_of(fact, "hide") for fact in self.hidden] + [step_of(fact, "expose") for fact in self.exposed]
-        return order(steps)
+        if "known_base" not in self.__dict__:
+            steps = [step_of(fact, "hide") for fact in self.hidden] + [step_of(fact, "expose") for fact in self.exposed]
+            self.__dict__["known_base"] = order(steps)
+        return self.__dict__["known_base"]  # type: ignore[no-any-return]
 
 
 def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], user: int) -> Survey:
     """Looks at every path of *policy*; raises :class:`LaunchError` with every reason to refuse it."""
     optional = [observe(path) for path in policy.hide_if_present]
     if policy.hide_deputies:
-        optional += [observe(path) for path in deputies.sockets(user, environment)]
+        optional += [observe(path) for path in deputies.sockets(user, environment) if os.path.lexists(path)]
     required = [observe(path) for path in policy.hide]
     exposed = [observe(path) for path in policy.expose]
     hidden = [*required, *(fact for fact in optional if fact.exists)]
@@ -389,7 +391,7 @@ def _startup_locks(found: Survey, own: Sequence[PathFact], agent: int) -> list[S
         places += [f"{found.home}/{name}" for name in deputies.STARTUP_FILES]
     steps = []
     for place in (*code, *places):
-        if not place.startswith("/"):
+        if not place.startswith("/") or not os.path.lexists(place):
             continue
         fact = observe(place)
         in_workspace = any(same_or_beneath(fact.real, other.real) for other in own)

@@ -51,6 +51,9 @@ INDISPENSABLE = ("descriptors", "capabilities", "wall", "self-check")
 # Names the open descriptor of a running artifact. An agent gets its own, never that of the harness above it.
 RUNTIME_VARIABLE = "PAPERCLIP_VERIFIED_RUNTIME_EXECUTABLE"
 
+# Names the file in which the engine lists the artifacts of an attempt.
+LISTING_VARIABLE = "RUNNER_E2E_ARTIFACTS"
+
 # Variables that would tell an agent where it runs, or reach a helper outside that reads files for it.
 DROPPED_VARIABLES = (
     "RUNNER_E2E_*",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import stat
 
-from runner_e2e.sandbox.facts import beneath, same_or_beneath
+from runner_e2e.sandbox.facts import beneath
 from runner_e2e.sandbox.plan import Step
 from runner_e2e.sandbox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from runner_e2e.sandbox.facts import PathFact
     from runner_e2e.sandbox.plan import Role
@@ -55,8 +55,16 @@ def step_of(fact: PathFact, role: Role) -> Step:
 
 def decides(path: str, steps: Iterable[Step]) -> Step | None:
     """The deepest step at or above *path*: what decides whether and how *path* is seen. None: it is as it was."""
-    around = [step for step in steps if same_or_beneath(path, step.path)]
-    return max(around, key=lambda step: len(step.path)) if around else None
+    known: dict[str, Step] = {}
+    for step in steps:
+        known.setdefault(step.path, step)
+    return _nearest(path, known)
+
+
+def _nearest(path: str, known: Mapping[str, Step]) -> Step | None:
+    if path in known:
+        return known[path]
+    return next((known[place] for place in reversed(ancestors(path)) if place in known), None)
 
 
 # What a step under another one, by role, adds nothing to: it is hidden, shown, or locked already.
@@ -79,13 +87,13 @@ def order(steps: Iterable[Step]) -> tuple[Step, ...]:
 
     Of several steps at one path the one that hides more stays.
     """
-    kept: list[Step] = []
+    kept: dict[str, Step] = {}
     for step in sorted(steps, key=lambda step: (step.path.count("/"), step.path, _RANK[step.role])):
-        around = decides(step.path, kept)
+        around = _nearest(step.path, kept)
         if around is not None and (around.path == step.path or around.role in _POINTLESS[step.role]):
             continue
-        kept.append(step)
-    return tuple(kept)
+        kept[step.path] = step
+    return tuple(kept.values())
 
 
 def barriers(needed: Iterable[str], entries: Iterable[Entry], *, user: int, group: int) -> tuple[str, ...]:
@@ -121,5 +129,8 @@ def movable(steps: Sequence[Step], entries: Iterable[Entry], *, user: int) -> tu
 
 def ancestors(path: str) -> Sequence[str]:
     """The directories above *path*, from ``/`` down."""
-    parts = path.split("/")[1:-1]
-    return ["/", *("/" + "/".join(parts[: index + 1]) for index in range(len(parts)))]
+    found, at = ["/"], path.find("/", 1)
+    while at > 0:
+        found.append(path[:at])
+        at = path.find("/", at + 1)
+    return found
