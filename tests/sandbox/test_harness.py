@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -147,3 +151,130 @@ def test_a_replaced_path_stops_a_prepared_launch(here: Actor, launcher: Launcher
     with pytest.raises(LaunchError) as caught:
         output(launcher, prepared, "echo ran")
     assert "replaced during the launch" in caught.value.problem.why
+
+
+def hiding(launcher: Launcher, here: Actor, *paths: object) -> Prepared:
+    policy = Policy(hide=tuple(map(str, paths)))
+    return launcher.prepare(policy, directory=str(here.work), environment=here.environment())
+
+
+def let_processes_get_ready() -> None:
+    """Longer than the service waits before it makes the processes of the next launch."""
+    time.sleep(0.3)
+
+
+MOUNTS_CHANGE = """
+import os, subprocess, sys, time
+from runner_e2e.sandbox.harness import Launcher
+from runner_e2e.sandbox.policy import Policy
+place = sys.argv[1]
+nothing = os.open(os.devnull, os.O_RDWR)
+
+def output(launcher, policy, script):
+    read, write = os.pipe()
+    prepared = launcher.prepare(policy, directory=place + "/work")
+    with launcher.start(prepared, ["/bin/sh", "-c", script], stdin=nothing, stdout=write, stderr=nothing) as launch:
+        os.close(write)
+        text = os.fdopen(read).read()
+        launch.wait(60)
+    return text
+
+with Launcher() as launcher:
+    output(launcher, Policy(hide=(place + "/hidden",)), ":")
+    time.sleep(0.3)  # the processes of the next launch stand ready now
+    subprocess.run(["mount", "-t", "tmpfs", "none", place + "/hidden"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", place + "/seen"], check=True)
+    for name in ("hidden", "seen"):
+        with open(f"{place}/{name}/file", "w") as file:
+            file.write(name)
+    script = f"cat {place}/*/file"
+    print(output(launcher, Policy(hide=(place + "/hidden",)), script))
+    time.sleep(0.3)
+    for name in ("hidden", "seen"):
+        subprocess.run(["umount", place + "/" + name], check=True)
+    print(output(launcher, Policy(hide=(place + "/hidden",)), script + f"; ls {place}/seen"))
+"""
+
+
+def test_processes_that_stand_ready_see_the_mounts_of_the_moment(root: Actor) -> None:
+    """What is mounted after they were made is hidden and seen as if they had been made just now."""
+    (root.place / "seen").mkdir()
+    words = [root.python, "-I", "-c", "import sys; sys.path.insert(0, sys.argv.pop(1))\n" + MOUNTS_CHANGE]
+    done = root.run(["unshare", "--mount", *words, root.source, root.place])
+    assert done.stdout == "seen\n\n", done
+
+
+def test_processes_that_stand_ready_and_are_killed_are_made_anew(here: Actor) -> None:
+    with Launcher() as launcher:
+        prepared = hiding(launcher, here, here.hidden)
+        assert output(launcher, prepared, "echo first")[1] == "first\n"
+        let_processes_get_ready()
+        service = launcher._services[False].process.pid
+        children = subprocess.run(["pgrep", "-P", str(service)], capture_output=True, text=True, check=True).stdout
+        assert len(children.split()) == 1
+        os.kill(int(children), signal.SIGKILL)
+        let_processes_get_ready()
+        assert output(launcher, prepared, "echo second")[1] == "second\n"
+
+
+def test_what_stands_ready_ends_with_the_launcher(here: Actor) -> None:
+    launcher = Launcher()
+    output(launcher, hiding(launcher, here, here.hidden), ":")
+    let_processes_get_ready()
+    service = launcher._services[False].process.pid
+    children = subprocess.run(["pgrep", "-P", str(service)], capture_output=True, text=True, check=True).stdout
+    launcher.close()
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{children.strip()}").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert children
+    assert not Path(f"/proc/{children.strip()}").exists()
+
+
+def test_kinds_of_launches_do_not_share_what_stands_ready(here: Actor, launcher: Launcher, prepared: Prepared) -> None:
+    """A launch with a network of its own is not served by processes that were made for one without."""
+    script = "readlink /proc/self/ns/net"
+    apart = Policy(hide=(str(here.hidden),)).requiring("network")
+    alone = launcher.prepare(apart, directory=str(here.work), environment=here.environment())
+    outside = str(Path("/proc/self/ns/net").readlink())
+    for _ in range(2):
+        assert output(launcher, prepared, script)[1].strip() == outside
+        assert output(launcher, alone, script)[1].strip() != outside
+        let_processes_get_ready()
+
+
+def test_a_launcher_without_standby_launches_too(here: Actor) -> None:
+    with Launcher(keep_standby=False) as launcher:
+        prepared = hiding(launcher, here, here.hidden)
+        for _ in range(2):
+            assert output(launcher, prepared, f"cat {here.hidden}/secret; echo ran")[1] == "ran\n"
+            let_processes_get_ready()
+
+
+def test_a_listed_program_runs_by_its_content(here: Actor, launcher: Launcher, tmp_path: Path) -> None:
+    program = here.work / "program"
+    program.write_bytes(Path("/bin/sh").read_bytes())
+    program.chmod(0o755)
+    digest = hashlib.sha256(program.read_bytes()).hexdigest()
+    listing = tmp_path / "artifacts.json"
+    environment = here.environment(RUNNER_E2E_ARTIFACTS=str(listing))
+    prepared = launcher.prepare(Policy(hide=(str(here.hidden),)), directory=str(here.work), environment=environment)
+    nothing = os.open(os.devnull, os.O_RDWR)
+
+    def run() -> str:
+        read, write = os.pipe()
+        words = [str(program), "-c", "readlink /proc/$$/exe; cat /dev/null"]
+        try:
+            with launcher.start(prepared, words, stdin=nothing, stdout=write, stderr=nothing) as launch:
+                launch.wait(30)
+        finally:
+            os.close(write)
+        with os.fdopen(read) as file:
+            return file.read()
+
+    listing.write_text(json.dumps({"schema": "runner-e2e.artifacts/v1", "files": {str(program): digest}}))
+    assert "memfd:" in run()
+    listing.write_text(json.dumps({"schema": "runner-e2e.artifacts/v1", "files": {str(program): "0" * 64}}))
+    with pytest.raises(LaunchError):
+        run()
+    os.close(nothing)

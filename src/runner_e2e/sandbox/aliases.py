@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 
 from runner_e2e.sandbox.facts import beneath, same_or_beneath
 from runner_e2e.sandbox.record import Record
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Alias", "HardLinks", "candidates", "count_hard_links", "mount_aliases"]
 
-MOST_ENTRIES = 20_000
+MOST_SECONDS = 1.0  # some 300,000 entries
+_BATCH = 256  # entries between two looks at the clock
 
 
 class Alias(Record):
@@ -109,19 +111,17 @@ class HardLinks(Record):
     unseen: tuple[str, ...]
 
 
-def count_hard_links(hidden: Iterable[PathFact], steps: Sequence[Step], *, most: int = MOST_ENTRIES) -> HardLinks:
-    """Looks through the hidden places, at most *most* entries in each, exposures left out: those are visible."""
+def count_hard_links(hidden: Iterable[PathFact], steps: Sequence[Step], *, most: float = MOST_SECONDS) -> HardLinks:
+    """Looks through the hidden places, for *most* seconds in all, exposures left out: those are visible."""
     names: dict[tuple[int, int], list[str]] = {}
     wanted: dict[tuple[int, int], int] = {}
     unseen = []
+    deadline = time.monotonic() + most
     for fact in hidden:
-        left = most
-        for entry in _files(fact, steps):
-            left -= 1
-            if left < 0:
+        for index, (path, state) in enumerate(_files(fact, steps)):
+            if index % _BATCH == _BATCH - 1 and time.monotonic() > deadline:
                 unseen.append(fact.real)
                 break
-            path, state = entry
             if stat.S_ISREG(state.st_mode) and state.st_nlink > 1:
                 names.setdefault((state.st_dev, state.st_ino), []).append(path)
                 wanted[state.st_dev, state.st_ino] = state.st_nlink

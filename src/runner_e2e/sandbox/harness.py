@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import shutil
@@ -10,13 +11,16 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, Self
 
 from runner_e2e import kernel
+from runner_e2e.artifacts.listing import prepare_listed
 from runner_e2e.errors import LaunchError
 from runner_e2e.sandbox import request, service
 from runner_e2e.sandbox.events import Streams, parse
 from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.policy import LISTING_VARIABLE
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.streams import refuse_reopening
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Launch", "Launcher", "Prepared", "through_sudo"]
 
+_LOG: Final = logging.getLogger(__name__)
 _SIGTERM: Final = 15
 _SIGKILL: Final = 9
 _BLOCK: Final = 1 << 16
@@ -160,17 +165,32 @@ class Launcher:
     def start(self, prepared: Prepared, argv: Sequence[str], *, stdin: int, stdout: int, stderr: int) -> Launch:
         """Starts *argv*; returns once it runs. The three descriptors stay the caller's, who may close them then.
 
-        Raises :class:`LaunchError` (125), :class:`CommandNotExecutableError` (126) or :class:`CommandNotFoundError`
-        (127).
+        A program that the listing of artifacts of the prepared environment names is started by its content. Raises
+        :class:`LaunchError` (125), :class:`CommandNotExecutableError` (126) or :class:`CommandNotFoundError` (127).
         """
+        listed = None
+        if prepared.environment.get(LISTING_VARIABLE):
+            listed = prepare_listed(argv[0], prepared.environment, prepared.found.directory, log=_LOG.warning)
+        with listed or nullcontext():
+            streams = Streams(
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                events=-1,
+                control=-1,
+                program=listed.descriptor if listed else -1,
+            )
+            return self._start(prepared, argv, streams)
+
+    def _start(self, prepared: Prepared, argv: Sequence[str], streams: Streams) -> Launch:
         ways = Ways(prepared.policy, modes_of(self._host))
         while True:
             without = ways.reasons()
             plan, packed = self._plan(prepared, ways.mode, without)
             plan = plan.replace(argv=tuple(argv))
-            refuse_reopening((stdin, stdout, stderr), plan.steps)
+            refuse_reopening((streams.stdin, streams.stdout, streams.stderr), plan.steps)
             progress = Progress(plan, prepared.found, created=prepared.created, without=without)
-            launch = self._attempt(progress, packed, stdin, stdout, stderr)
+            launch = self._attempt(progress, packed, streams)
             if launch is not None:
                 return launch
             ways.refuse(*(progress.refused or ("mounts", "")))
@@ -210,9 +230,7 @@ class Launcher:
                 self._services[sudo] = _Service(self._python, sudo=sudo, keep_standby=self._keep_standby)
             return self._services[sudo]
 
-    def _attempt(
-        self, progress: Progress, packed: request.Packed, stdin: int, stdout: int, stderr: int
-    ) -> Launch | None:
+    def _attempt(self, progress: Progress, packed: request.Packed, streams: Streams) -> Launch | None:
         try:
             one = self._service(sudo=progress.plan.mode == "sudo")
         except _SudoRefusedError as error:
@@ -222,8 +240,7 @@ class Launcher:
         control_read, control_write = os.pipe2(os.O_CLOEXEC)
         launch = Launch(progress, events_read, control_write)
         try:
-            streams = Streams(stdin=stdin, stdout=stdout, stderr=stderr, events=events_write, control=control_read)
-            one.send(progress, packed, streams)
+            one.send(progress, packed, streams.replace(events=events_write, control=control_read))
         finally:
             os.close(events_write)
             os.close(control_read)
