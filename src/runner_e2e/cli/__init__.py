@@ -5,6 +5,8 @@ Only this package and ``scripts/`` print or exit the process.
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 from runner_e2e import __version__
@@ -15,9 +17,21 @@ __all__ = ["main"]
 def main(arguments: list[str] | None = None) -> int:
     """Runs ``runner-e2e`` with *arguments* (default: those of the process) and returns the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    _open_streams()
     if given == ["--version"]:  # answered before click is imported: scripts ask this often
         print(f"runner-e2e {__version__}")
         return 0
-    from runner_e2e.cli.group import run
+    try:
+        from runner_e2e.cli.group import run
 
-    return run(given)
+        return run(given)
+    except KeyboardInterrupt:  # while modules are loaded
+        return 128 + signal.SIGINT
+
+
+def _open_streams() -> None:
+    """Puts nowhere in the place of streams that this process was started without (``>&-``)."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process

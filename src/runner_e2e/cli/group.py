@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -32,6 +33,10 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "doctor": ("runner_e2e.cli.doctor", "doctor", "Check that a repository is ready to pay for cells."),
     "audit": ("runner_e2e.cli.audit", "audit", "Prove from the kernel where a confidential value went."),
 }
+
+
+# What a write to the screen, or to what stands for it, fails with when there is no room left.
+_UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 
 class LazyGroup(click.Group):
@@ -78,7 +83,7 @@ def runner_e2e() -> None:
 def run(arguments: list[str]) -> int:
     """Runs the group; prints what went wrong as fact, cause and fix; returns the exit code."""
     try:
-        result = runner_e2e.main(args=arguments, prog_name="runner-e2e", standalone_mode=False)
+        result = _result(arguments)
     except RunnerE2EError as error:
         click.echo(f"runner-e2e: {error}", err=True)
         return error.exit_code
@@ -88,10 +93,32 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return 2
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # The reader (head, less) left: not an error of ours, and Python must not complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (head, less) left: not an error of ours.
+        _write_no_more()
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _write_no_more()
+        click.echo(f"runner-e2e: cannot write the output\n  why: {error.strerror}", err=True)
+        return 2
     return result if isinstance(result, int) else 0
+
+
+def _result(arguments: list[str]) -> object:
+    """What the command returns. click's own ``main`` takes a reader who left for a status of 1: findings."""
+    try:
+        with runner_e2e.make_context("runner-e2e", list(arguments)) as context:
+            result = runner_e2e.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    return result
+
+
+def _write_no_more() -> None:
+    """Lets Python write nowhere what is left in its buffers, or it would complain again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

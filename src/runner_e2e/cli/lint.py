@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
 __all__ = ["lint"]
 
 
+class _Seconds(click.FloatRange):
+    """A time; ``nan``, which is neither below the least nor above the most, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail("nan is no time.", param, ctx)
+        return seconds
+
+
 @click.command(cls=FixCommand)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @output_options
@@ -46,7 +57,7 @@ __all__ = ["lint"]
 @click.option("--trace", metavar="FILE:LINE", help="Show what is known about every variable before that line.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0.1),
+    type=_Seconds(min=0.1, max=86_400),
     default=10.0,
     show_default=True,
     help="Seconds of processor time for one file.",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import shutil
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from runner_e2e.cli.table import Column, print_table
+from runner_e2e.cells.wording import quote
 from runner_e2e.errors import UsageError
-from runner_e2e.lint.selection import FOREIGN, PROFILES, Selection
+from runner_e2e.lint.selection import DEFAULT_PROFILE, FOREIGN, PROFILES, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +28,12 @@ def rule_options(function: Callable[..., Result]) -> Callable[..., Result]:
     @functools.wraps(function)
     def with_selection(*arguments: Any, **given: Any) -> Result:
         selection = Selection(
-            profile=given.pop("profile"), select=_rules(given.pop("select")), ignore=_rules(given.pop("ignore"))
+            profile=given.pop("profile"),
+            select=_rules("--select", given.pop("select")),
+            ignore=_rules("--ignore", given.pop("ignore")),
         )
+        if selection.select and all(selection.ignores(rule) for rule in selection.select):
+            raise UsageError("`--ignore` takes away all that `--select` names", fix="leave one of them out")
         return function(*arguments, selection=selection, **given)
 
     decorated: Callable[..., Result] = click.option(
@@ -45,32 +52,45 @@ def rule_options(function: Callable[..., Result]) -> Callable[..., Result]:
     )(decorated)
 
 
-def _rules(given: tuple[str, ...]) -> frozenset[str]:
+def _rules(option: str, given: tuple[str, ...]) -> frozenset[str]:
     names = [name.strip() for text in given for name in text.split(",") if name.strip()]
-    if not names:
-        return frozenset()
-    from runner_e2e.lint.selection import unknown_rule
-
+    if given and not names:
+        raise UsageError(f"`{option}` names no rule", fix="name one, or leave the option out")
     for name in names:
-        remedy = unknown_rule(name)
-        if remedy is not None:
-            raise UsageError(f"there is no rule `{name}`", fix=f"{remedy} `--list-rules` shows all")
+        _check(name)
     return frozenset(names)
 
 
+def _check(name: str) -> None:
+    """Raises :class:`~runner_e2e.errors.UsageError` for a name that is no rule."""
+    from runner_e2e.lint.selection import unknown_rule
+
+    remedy = unknown_rule(name)
+    if remedy is not None:
+        raise UsageError(f"there is no rule {quote(name)}", why="`--list-rules` shows those there are", fix=remedy)
+
+
 def print_rules() -> None:
-    """Prints profiles and rules."""
+    """Prints the profiles, and below each what its rules say, folded to the width of the terminal."""
     from runner_e2e.lint.rules import RULES
 
     click.echo("Profiles, each with the rules of those before it:\n")
     for name, text in PROFILES.items():
-        click.echo(f"  {name:<13} {text}")
-    click.echo()
-    columns = [Column(title="rule", whole=True), Column(title="profile"), Column(title="level"), Column(title="fix")]
-    rows = [
-        (rule.id, rule.profile, rule.level, "yes" if rule.repair is not None else "", rule.summary) for rule in RULES
-    ]
-    print_table([*columns, Column(title="what it says")], rows)
+        click.echo(f"  {name:<13} {text}{' (the default)' if name == DEFAULT_PROFILE else ''}")
+    width = max(len(rule.id) for rule in RULES)
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    for name in PROFILES:
+        rows = [
+            (f"{rule.id:<{width}}  {rule.level:<7}  {'yes' if rule.repair is not None else '':<3}  ", rule.summary)
+            for rule in RULES
+            if rule.profile == name
+        ]
+        if not rows:
+            continue
+        click.echo("\n" + click.style(f"{name.upper():<{width}}  LEVEL    FIX  WHAT IT SAYS", bold=True))
+        for head, summary in rows:
+            lines = textwrap.wrap(summary, max(room - len(head), 20))
+            click.echo(head + f"\n{' ' * len(head)}".join(lines))
 
 
 def explanation(name: str) -> str:
@@ -78,10 +98,9 @@ def explanation(name: str) -> str:
     from runner_e2e.lint.render.descriptions import describe
     from runner_e2e.lint.rules import RULES
 
-    if name.startswith(f"{FOREIGN}/"):
+    _check(name)
+    if name.partition("/")[0] == FOREIGN:
         about = describe(name)
         return f"{about.id}: {about.summary}\n\n{about.explanation}\n\nIts checks: {about.page}"
-    found = next((rule for rule in RULES if rule.id == name), None)
-    if found is None:
-        raise UsageError(f"there is no rule `{name}`", fix=f"name one of: {', '.join(rule.id for rule in RULES)}")
+    found = next(rule for rule in RULES if rule.id == name)
     return f"{found.id}: {found.summary}\n\n{found.explanation}"

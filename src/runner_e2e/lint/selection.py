@@ -35,11 +35,15 @@ class Selection:
 
     def wants(self, finding: Finding, *, of_catalog: Profile | None, off: bool) -> bool:
         """Whether to show *finding*, whose rule may be switched *off* by the catalog."""
-        if finding.rule in self.ignore or finding.rule.partition("/")[0] in self.ignore:
+        if self.ignores(finding.rule):
             return False
         if self.select:
             return finding.rule in self.select or finding.rule.partition("/")[0] in self.select
         return not off and self.has(finding.profile or "confidential", of_catalog)
+
+    def ignores(self, rule: str) -> bool:
+        """Whether no finding of *rule* is wanted, whatever else is."""
+        return rule in self.ignore or rule.partition("/")[0] in self.ignore
 
     def has(self, profile: Profile, of_catalog: Profile | None) -> bool:
         """Whether findings of *profile* are wanted."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.actionlint import PREFIX
 from runner_e2e.lint.rules import RULES
+from runner_e2e.lint.selection import FOREIGN
 
 if TYPE_CHECKING:
     from runner_e2e.lint.finding import Level, Rule
@@ -41,7 +42,7 @@ class Description:
 
 def describe(rule: str) -> Description:
     """The description of a rule by its id."""
-    if rule.startswith(PREFIX):
+    if rule.partition("/")[0] == FOREIGN:
         kind = rule.removeprefix(PREFIX)
         return Description(
             id=rule,

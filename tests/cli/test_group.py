@@ -1,0 +1,66 @@
+"""The edge of every verb: readers that leave, full disks, closed streams, interrupts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = [sys.executable, "-c", "import sys; from runner_e2e.cli import main; sys.exit(main())"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+
+def start(*arguments: str, **streams: object) -> subprocess.Popen[str]:
+    return subprocess.Popen([*PROGRAM, *arguments], env=ENVIRONMENT, text=True, **streams)  # type: ignore[call-overload, no-any-return]
+
+
+def test_a_reader_who_leaves_is_no_finding() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start("lint", "--list-rules", stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert process.communicate()[1] == ""
+    assert process.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize("arguments", [("lint", "--list-rules"), ("--help",), ("lint", "--help")])
+def test_output_that_finds_no_room_is_one_message(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = start(*arguments, stdout=full, stderr=subprocess.PIPE)
+        errors = process.communicate()[1]
+    assert errors == "runner-e2e: cannot write the output\n  why: No space left on device\n"
+    assert process.returncode == 2
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_no_status(closed: str, tmp_path: Path) -> None:
+    line = f'exec "$@" {closed}'
+    command = ["sh", "-c", line, "sh", *PROGRAM, "lint", "--list-rules"]
+    done = subprocess.run(command, env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("lint", "--help")])
+def test_help_is_no_failure(arguments: tuple[str, ...]) -> None:
+    process = start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert out
+
+
+def test_an_interrupt_leaves_no_traceback(tmp_path: Path) -> None:
+    fifo = tmp_path / "w.yml"
+    os.mkfifo(fifo)
+    process = start("lint", str(fifo), "--no-actionlint", "--no-cache", stderr=subprocess.PIPE, cwd=tmp_path)
+    with fifo.open("w"):  # waits until the lint reads
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=20)[1]
+    assert "Traceback" not in errors
+    assert process.returncode == 128 + signal.SIGINT
