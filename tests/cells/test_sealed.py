@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
+import json
+import zlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,6 +82,38 @@ def test_no_character_can_be_changed(position: int, replacement: str) -> None:
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(RefusedError):
         opened(text)
+
+
+def authentic(body: bytes) -> str:
+    """Sealed with the right key, for the right place, but not by :func:`seal`: what another version might do."""
+    body = len(body).to_bytes(4, "big") + body
+    iv = bytes(12)
+    bound = json.dumps(["sealed1", PLACE["repository"], NONCE]).encode()
+    cipher = AESGCM(hmac.new(KEY, b"runner-e2e sealed selection", "sha256").digest())
+    return (
+        f"sealed1.{key_id(KEY)}.{base64.urlsafe_b64encode(iv + cipher.encrypt(iv, body, bound)).decode().rstrip('=')}"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", "7", "null", '"chat.codex.local.x"', "[7]", "[null]", "[[]]", '["x"]', '[""]', '["a.b.c.\\u0000"]',
+     "[" * 9_000_000, "[" + '"chat.codex.local.x",' * 600_000, '{"chat.codex.local.x": 1}'],
+)  # fmt: skip
+def test_an_authentic_text_of_another_kind_is_refused(text: str) -> None:
+    for body in (zlib.compress(text.encode()), text.encode()[:1000]):
+        with pytest.raises(RefusedError, match="holds no list of cells"):
+            opened(authentic(body))
+
+
+def test_a_cell_that_was_sealed_twice_is_one_cell() -> None:
+    assert opened(authentic(zlib.compress(json.dumps([*IDS, *IDS]).encode()))) == IDS
+
+
+@pytest.mark.parametrize("data", ["A", "AA", "AAAA", "A" * 16, "A" * 17, "A" * 60_000, "A" * 10_000_000])
+def test_a_text_of_any_size_is_refused(data: str) -> None:
+    with pytest.raises(RefusedError, match="does not open"):
+        opened(f"sealed1.{key_id(KEY)}.{data}")
 
 
 def test_256_long_ids_fit_into_a_dispatch() -> None:

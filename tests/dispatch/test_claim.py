@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from runner_e2e.dispatch.claim import CLAIMS, RERUNS, Claim, authorise, check_claim, find_holder, take_claim
-from runner_e2e.dispatch.records import read_run
+from runner_e2e.dispatch.claim import (
+    CLAIMS,
+    RERUNS,
+    Claim,
+    authorise,
+    check_claim,
+    claim_of,
+    find_holder,
+    nonce_of,
+    take_claim,
+)
+from runner_e2e.dispatch.records import Account, RunRecord, read_run
 from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
@@ -122,8 +134,130 @@ def test_a_later_attempt_needs_an_authorisation(double: Server, api: GitHubApi, 
     # The authorisation of one run is none for another.
     with pytest.raises(RefusedError, match="nobody has authorised"):
         take_claim(api, replace(second, run=run.id + 1), commit=commit)
-    with pytest.raises(RefusedError, match="is authorised for"):
+    with pytest.raises(RefusedError, match="has claimed"):
         authorise(api, replace(record, id=run.id + 1), NONCE)
+
+
+@pytest.mark.parametrize("fault", ["limit-403", "limit-429", "limit-429-bare"])
+def test_a_limit_of_the_server_is_waited_for(double: Server, api: GitHubApi, commit: str, fault: str) -> None:
+    before = double.state.clock.now()
+    double.faults.order(fault, "POST", "git/refs")
+    double.faults.order(fault, "POST", "git/tags")
+    take_claim(api, FIRST, commit=commit)
+    assert double.faults.fired == {fault: 2}
+    assert double.state.clock.now() - before >= {"limit-403": 6, "limit-429": 4, "limit-429-bare": 120}[fault]
+
+
+@pytest.mark.parametrize("fault", ["forbidden", "conflict", "limit-hour", "moved-elsewhere"])
+def test_a_refusal_is_no_claim_and_is_told(double: Server, api: GitHubApi, commit: str, fault: str) -> None:
+    for path in ("git/tags", "git/refs"):
+        double.faults.order(fault, "POST", path)
+        with pytest.raises(GitHubError) as caught:
+            take_claim(api, FIRST, commit=commit)
+        assert caught.value.problem.fix
+    assert holder_of(api) is None
+
+
+def test_a_replica_that_is_behind(double: Server, api: GitHubApi, commit: str) -> None:
+    take_claim(api, replace(FIRST, run=901), commit=commit)
+    for skip in (0, 0, 0):
+        double.faults.order("stale-404", "GET", "git/ref/", skip=skip)
+    with pytest.raises(RefusedError, match="run 901"):
+        take_claim(api, FIRST, commit=commit)
+    assert double.faults.fired == {"stale-404": 3}
+
+
+def test_a_replica_that_never_has_what_was_created(double: Server, api: GitHubApi, commit: str) -> None:
+    for _ in range(20):
+        double.faults.order("stale-404", "GET", "git/ref/")
+    with pytest.raises(GitHubError):
+        take_claim(api, FIRST, commit=commit)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "null", "[]", "7", '{"nonce": 1}', '{"nonce": "x", "run": true, "attempt": 1}', "[" * 5000,
+     '{"nonce": "20261130t120000z-0123456789abcdef", "run": 900, "attempt": "1"}',
+     '{"nonce": "20261130t120000z-0123456789abcdef", "run": 900.0, "attempt": 1}',
+     '{"nonce": "20261130t120000z-0123456789abcdef", "run": 900, "attempt": 2}', "x" * 100_000],
+)  # fmt: skip
+def test_a_tag_that_somebody_else_wrote(double: Server, api: GitHubApi, commit: str, message: str) -> None:
+    kept = {"tag": "x", "message": message, "object": commit, "type": "commit", "date": 0.0}
+    double.state.refs[f"refs/{CLAIMS}/{NONCE}"] = double.state.store("tag", kept)
+    with pytest.raises(RefusedError, match="has claimed"):
+        take_claim(api, FIRST, commit=commit)
+
+
+@pytest.mark.parametrize("what", ["commit", "tag-of-another", "garbage"])
+def test_an_authorisation_that_is_none(double: Server, api: GitHubApi, commit: str, what: str) -> None:
+    second = replace(FIRST, attempt=2)
+    messages = {"tag-of-another": f'{{"nonce": "{NONCE}", "run": 901, "attempt": 2}}', "garbage": "x"}
+    kept = {"tag": "x", "message": messages.get(what, ""), "object": commit, "type": "commit", "date": 0.0}
+    name = commit if what == "commit" else double.state.store("tag", kept)
+    double.state.refs[f"refs/{RERUNS}/{second.name}"] = name
+    with pytest.raises(RefusedError, match="nobody has authorised"):
+        take_claim(api, second, commit=commit)
+
+
+def run_record(**changes: Any) -> RunRecord:
+    alice = Account(id=11, login="alice", kind="User")
+    return replace(
+        RunRecord(
+            id=900, attempt=1, event="workflow_dispatch", status="in_progress", path=".github/workflows/p.yml",
+            head_branch="main", head_sha="a" * 40, repository="octo/evals", repository_id=5, head_repository_id=5,
+            workflow_id=3, title="Paid", created_at="2026-11-30T12:00:00Z", started_at="2026-11-30T12:00:00Z",
+            actor=alice, triggering_actor=alice,
+        ),
+        **changes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "nonce",
+    ["manual-901", "schedule-901", f"{NONCE}-2", f"{NONCE}/../x", f"x {NONCE}", NONCE.upper(), "0" * 40, "*", "\x00",
+     NONCE.replace("2", "\uff12"), NONCE.replace("2026", "\u0662\u0660\u0662\u0666"),
+     "20261399t120000z-0123456789abcdef"],
+)  # fmt: skip
+def test_a_nonce_that_nobody_makes(nonce: str) -> None:
+    with pytest.raises(RefusedError, match="no valid form"):
+        claim_of(run_record(), nonce)
+
+
+def test_the_claim_of_a_run() -> None:
+    assert claim_of(run_record(), NONCE) == FIRST
+    assert claim_of(run_record(attempt=3), NONCE).name == f"{NONCE}-3"
+    assert claim_of(run_record(event="schedule"), NONCE).nonce == "schedule-900"
+    assert claim_of(run_record(), "").nonce == "manual-900"
+    for text in ("soon", "2026-11-30T12:00:00", ""):
+        with pytest.raises(GitHubError, match="for a time"):
+            claim_of(run_record(created_at=text), NONCE)
+
+
+@pytest.mark.parametrize("title", ["", " ", "Paid 901", "Paid schedule-900", f"Paid {NONCE}-2", f"Paid {NONCE}x"])
+def test_a_name_without_a_nonce(title: str) -> None:
+    with pytest.raises(RefusedError, match="ends with no nonce"):
+        nonce_of(run_record(title=title))
+
+
+def test_the_nonce_in_a_name() -> None:
+    assert nonce_of(run_record(title=f"Paid {NONCE}")) == NONCE
+    assert nonce_of(run_record(title="Paid 900")) == "manual-900"
+    assert nonce_of(run_record(title=f"Paid {NONCE}", event="schedule")) == "schedule-900"
+
+
+@given(st.integers(1, 10**12), st.integers(1, 50), st.integers(1, 10**12), st.integers(1, 50))
+def test_no_two_claims_have_one_name(run: int, attempt: int, other: int, other_attempt: int) -> None:
+    """Whatever the kind of their nonces, two claims share a name only where they are one."""
+    names: dict[str, Claim] = {}
+    for number, time in ((run, attempt), (other, other_attempt)):
+        for record, nonce in (
+            (run_record(id=number, attempt=time), NONCE[:-1] + str(number % 10)),
+            (run_record(id=number, attempt=time), ""),
+            (run_record(id=number, attempt=time, event="schedule"), ""),
+        ):
+            claim = claim_of(record, nonce)
+            held = names.setdefault(claim.name, claim)
+            assert (held.nonce, held.attempt) == (claim.nonce, claim.attempt)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +267,10 @@ def test_a_later_attempt_needs_an_authorisation(double: Server, api: GitHubApi, 
         ("null", "no claim"),
         (f"{NONCE}:900", "no claim"),
         (f"{NONCE}:900:1:2", "no claim"),
+        (f"{NONCE}:\u0669\u0660\u0660:1", "no claim"),
+        (f"{NONCE}:0900:1", "no claim"),
+        (f"{NONCE}:900:1\n{NONCE}:901:1", "no claim"),
+        (f"{NONCE}:900:{'1' * 5000}", "no claim"),
         (f"{NONCE}:900:2", "attempt 2"),
         (f"{NONCE}:901:1", "run 901"),
     ],

@@ -87,8 +87,13 @@ def passage(**changes: Any) -> Passage:
                       "workflow_ref": f"{PAID}@refs/heads/trünk/1"}},
         {"run": {"actor": BOT, "triggering_actor": BOT}, "allowlist": frozenset({BOT.id}),
          "contexts": SAID_BY_BOT},
+        {"repository": {"default_branch": "release@1"},
+         "run": {"head_branch": "release@1", "path": ".github/workflows/a@b.yml"},
+         "contexts": {"ref": "refs/heads/release@1",
+                      "workflow_ref": "octo/evals/.github/workflows/a@b.yml@refs/heads/release@1"}},
     ],
-    ids=["dispatch", "act", "schedule", "rerun-by-another", "renamed", "case-of-the-name", "unicode-branch", "bot"],
+    ids=["dispatch", "act", "schedule", "rerun-by-another", "renamed", "case-of-the-name", "unicode-branch", "bot",
+         "at-in-names"],
 )  # fmt: skip
 def test_may_pay(changes: dict[str, Any]) -> None:
     assert decide(passage(**changes)) == ()
@@ -109,6 +114,11 @@ def test_may_pay(changes: dict[str, Any]) -> None:
         ({"base": ACT, "contexts": {"ref": "refs/tags/main"}}, "definition", "refs/tags/main"),
         ({"base": ACT, "contexts": {"ref": ""}}, "definition", "does not say"),
         ({"contexts": {"workflow_ref": f"{OTHER}@refs/heads/main"}}, "agreement", "workflow"),
+        ({"contexts": {"workflow_ref": f"{PAID.replace('paid', 'Paid')}@refs/heads/main"}}, "agreement", "workflow"),
+        ({"contexts": {"workflow_ref": "octo/evals"}}, "definition", "octo/evals"),
+        ({"contexts": {"workflow_ref": f"{PAID}@refs/tags/x@refs/heads/main"}}, "definition", "refs/tags/x"),
+        ({"contexts": {"ref": "refs/tags/main"}}, "definition", "refs/tags/main"),
+        ({"contexts": {"ref": "main"}}, "definition", "`main`"),
         ({"contexts": {"workflow_ref": f"{EVIL}@refs/heads/main"}}, "agreement", "workflow"),
         ({"contexts": {"run_id": "901"}}, "agreement", "run id"),
         ({"contexts": {"run_id": ""}}, "contexts", "which run"),

@@ -6,6 +6,8 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.github_double import server
+from tests.github_double.routes import Reply
 
 from runner_e2e.dispatch.github_api import GitHubApi, Limits, UnknownOutcomeError
 from runner_e2e.dispatch.records import read_repository, read_run
@@ -85,20 +87,107 @@ def test_a_late_reply_to_a_write_is_unknown(connect: Callable[..., GitHubApi], d
     assert len(double.requests("POST")) == 1
 
 
-def test_a_redirected_write_is_not_followed(
-    connect: Callable[..., GitHubApi], double: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tests.github_double import server
-    from tests.github_double.routes import Reply
+def answer_with(monkeypatch: pytest.MonkeyPatch, *replies: Reply) -> None:
+    """The server's next answers, whatever it is asked; the last one stays."""
+    left = list(replies)
+    monkeypatch.setattr(server, "answer", lambda *_: left.pop(0) if len(left) > 1 else left[0])
 
-    moved = Reply(
-        status=301, data={"message": "Moved Permanently"}, headers={"Location": f"{double.url}/repositories/5"}
-    )
-    monkeypatch.setattr(server, "answer", lambda *_: moved)
-    with pytest.raises(GitHubError, match="308") as caught:
-        dispatch(connect())
+
+def moved(place: str, status: int = 301) -> Reply:
+    return Reply(status=status, data={"message": "Moved Permanently"}, headers={"Location": place})
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirected_write_is_not_followed(
+    api: GitHubApi, double: Server, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    answer_with(monkeypatch, moved(f"{double.url}/repositories/5", status))
+    with pytest.raises(GitHubError, match="308" if status == 301 else str(status)) as caught:
+        dispatch(api)
     assert not isinstance(caught.value, UnknownOutcomeError)
     assert len(double.log) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize("place", ["/repositories/5?x=1", "{url}/repositories/5?x=1"])
+def test_a_moved_repository_is_read_at_its_new_place(
+    api: GitHubApi, double: Server, monkeypatch: pytest.MonkeyPatch, status: int, place: str
+) -> None:
+    answer_with(monkeypatch, moved(place.format(url=double.url), status), Reply(data={"id": 5}))
+    assert api.get("").data == {"id": 5}
+    assert [(entry.path, entry.query.get("x")) for entry in double.log] == [
+        ("/repos/octo/evals", None), ("/repositories/5", "1")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["https://evil.example/x", "//evil.example/x", "http://localhost:{port}/x", "http://127.0.0.1:1/x", "ftp://x/y",
+     "http://[::1", "http://127.0.0.1:99999/x", "http://user@127.0.0.1:1/x"],
+)  # fmt: skip
+def test_the_token_goes_to_no_other_server(
+    api: GitHubApi, double: Server, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    answer_with(monkeypatch, moved(place.format(port=double.url.rpartition(":")[2])))
+    with pytest.raises(GitHubError, match=r"another server|cannot be read"):
+        api.get("")
+    assert len(double.log) == 1
+
+
+def test_a_redirect_in_a_circle_ends(api: GitHubApi, double: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_with(monkeypatch, moved("/repos/octo/evals"))
+    with pytest.raises(GitHubError, match="308"):
+        api.get("")
+    assert len(double.log) == 4
+
+
+def test_a_read_that_is_never_ready_ends(api: GitHubApi, double: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_with(monkeypatch, Reply(status=202, data={}))
+    with pytest.raises(GitHubError, match="503"):
+        api.get("")
+    assert len(double.log) == 3
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-RateLimit-Remaining": "many", "X-RateLimit-Limit": "x"},
+        {"X-RateLimit-Remaining": "1", "X-RateLimit-Limit": "1", "X-RateLimit-Reset": "soon"},
+    ],
+)
+def test_headers_that_are_no_numbers(api: GitHubApi, monkeypatch: pytest.MonkeyPatch, headers: dict[str, str]) -> None:
+    answer_with(monkeypatch, Reply(data={"id": 5}, headers=headers))
+    with pytest.raises(GitHubError, match="cannot be read"):
+        api.get("")
+    with pytest.raises(UnknownOutcomeError):
+        dispatch(api)
+
+
+@pytest.mark.parametrize("value", ["\xb2", "9" * 500, "-5", "1e9", "NaN", "Thu, 99 Jan 1970"])
+def test_a_pause_that_is_no_number(api: GitHubApi, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    answer_with(monkeypatch, Reply(status=429, data={}, headers={"Retry-After": value}))
+    with pytest.raises(GitHubError, match="limits the calls"):
+        api.get("")
+
+
+@pytest.mark.parametrize("data", [[], "x", 7, None, {"id": "5"}, {"id": True, "default_branch": None}])
+def test_a_record_of_another_shape(api: GitHubApi, monkeypatch: pytest.MonkeyPatch, data: object) -> None:
+    answer_with(monkeypatch, Reply(data=data))
+    with pytest.raises(GitHubError, match=r"no usable `(id|full_name)`"):
+        read_repository(api)
+    with pytest.raises(GitHubError):
+        read_run(api, 1, 1)
+
+
+def test_a_server_that_hangs(connect: Callable[..., GitHubApi], double: Server) -> None:
+    api = connect(timeout=1)
+    double.faults.order("lost-hang", "GET", "")
+    double.faults.order("done-hang", "POST", "dispatches")
+    assert read_repository(api).id == 5
+    with pytest.raises(UnknownOutcomeError):
+        dispatch(api)
+    assert len(double.state.runs) == 1
+    assert double.faults.fired == {"lost-hang": 1, "done-hang": 1}
 
 
 def test_nothing_listens() -> None:
@@ -134,10 +223,24 @@ def test_a_page_of_a_proxy(double: Server, api: GitHubApi) -> None:
     ("changes", "said"),
     [
         ({"token": "  "}, "no token"),
+        ({"token": "one two"}, "is none"),
+        ({"token": "ghs_\u00e4"}, "is none"),
+        ({"token": "x\nX-Evil: 1"}, "is none"),
+        ({"token": "\udcff"}, "is none"),
+        ({"repository": "octo/.."}, "no repository"),
+        ({"repository": "octo/."}, "no repository"),
+        ({"repository": "octo/\u00e4"}, "no repository"),
+        ({"repository": "octo/evals\n"}, "no repository"),
         ({"repository": "octo"}, "no repository"),
         ({"repository": "octo/../x"}, "no repository"),
         ({"repository": "octo/evals/x"}, "no repository"),
         ({"url": "ftp://x"}, "no URL"),
+        ({"url": "http://[::1"}, "no URL"),
+        ({"url": "https://x:99999"}, "no URL"),
+        ({"url": "https://user:secret@x"}, "no URL"),
+        ({"url": "https://x/?y"}, "no URL"),
+        ({"url": "https://github.ex\u00e4mple"}, "no URL"),
+        ({"url": "https://"}, "no URL"),
         ({"url": "http://github.example"}, "token in clear"),
     ],
 )
@@ -149,6 +252,18 @@ def test_bad_settings(connect: Callable[..., GitHubApi], changes: dict[str, str]
 def test_an_unchanged_answer_costs_nothing(api: GitHubApi) -> None:
     first = api.get("")
     assert api.get("", etag=first.etag).status == 304
+
+
+def test_names_of_managed_users_have_an_underscore(connect: Callable[..., GitHubApi]) -> None:
+    assert connect(repository="alice_acme/evals").repository == "alice_acme/evals"
+
+
+def test_a_list_without_pages(double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matching refs come all at once, whatever page is asked for."""
+    for number in (100, 250):
+        answer_with(monkeypatch, Reply(data=[{"ref": str(each)} for each in range(number)]))
+        assert len(list(api.pages("git/matching-refs/x", ""))) == number
+    assert len(double.log) == 3
 
 
 def test_pages(double: Server, api: GitHubApi) -> None:

@@ -145,6 +145,38 @@ def test_an_api_that_fails_is_a_refusal(job: Job) -> None:
     assert "HTML" in done.stdout
 
 
+@pytest.mark.parametrize("number", ["", "0", "-1", "\u00b2", "\u0661", "1 ", "1e3", "9" * 5000, "../1"])
+@pytest.mark.parametrize("command", ["gate", "claim"])
+def test_a_job_that_does_not_say_which_run_it_is(job: Job, command: str, number: str) -> None:
+    job.environ = {"GITHUB_RUN_ID": number}
+    done = job.step(command, **GATE)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "does not say which run it belongs to" in done.stdout
+    assert not job.double.log
+
+
+def test_the_record_of_another_run_is_no_claim(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = job.double.state.dispatch("paid.yml", "main", {}, job.double.state.users["alice"])
+    monkeypatch.setattr(job.double.state, "run", lambda _: other)
+    done = job.step("claim", github_token="token-of-alice")
+    assert done.returncode == 3
+    assert f"answered run {other.id}, attempt 1, when it was asked for run {job.run.id}" in done.stdout
+    assert not any("claims" in name for name in job.double.state.refs)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{"GITHUB_API_URL": "http://[::1"}, {"GITHUB_API_URL": "https://x:99999"}, {"GITHUB_REPOSITORY": "octo/.."},
+     {"GITHUB_REPOSITORY": ""}, {"RUNNER_E2E_INPUT_GITHUB_TOKEN": "two words"}],
+)  # fmt: skip
+def test_surroundings_that_cannot_be(job: Job, environ: dict[str, str]) -> None:
+    job.environ = environ
+    done = job.step("gate", **GATE)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout.startswith("::error title=runner-e2e gate::")
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 def test_every_reason_is_an_annotation(job: Job) -> None:
     job.run.event = "push"
     done = job.step("gate", **{**GATE, "allowlist": "[1]"})
@@ -215,6 +247,21 @@ def test_the_plan_refuses(job: Job, inputs: dict[str, str], environ: dict[str, s
     assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr
     assert "canary" not in done.stdout + done.stderr
     assert not job.outputs
+
+
+def test_a_cell_that_is_sealed_twice_is_one_cell(job: Job) -> None:
+    job.environ = {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}
+    sealed = seal([CANARY, CANARY], key=KEY, nonce="n", repository="octo/evals")
+    assert job.step("plan", sealed_selection=sealed, nonce="n").returncode == 0
+    assert len(entries(job)) == 1
+
+
+def test_a_cell_with_a_handle_needs_the_claim(job: Job) -> None:
+    """GitHub drops an output in which it finds a masked text, and the claim reads as empty then."""
+    job.environ = {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex(), "OPENAI_API_KEY": "sk-x"}
+    done = job.step("run", handle=handle(KEY, CANARY), claim="")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "this job has no claim" in done.stdout
 
 
 def test_a_plan_of_more_cells_than_a_matrix_takes(job: Job) -> None:

@@ -205,7 +205,7 @@ class GitHubApi:
         for _ in range(_MOST_REDIRECTS):
             if answer.status not in _REDIRECTED or not answer.headers.get("location"):
                 break
-            place = urljoin(f"{self.url}{answer.path}", answer.headers["location"])
+            place = _joined(f"{self.url}{answer.path}", answer.headers["location"])
             if _origin_or_none(place) != self._origin:
                 raise GitHubError(
                     f"GitHub's API sent GET {answer.path} to another server",
@@ -283,6 +283,13 @@ def _origin_or_none(url: str) -> tuple[str, str, int | None] | None:
     if parts.scheme not in {"https", "http"} or not parts.hostname or not url.isascii():
         return None
     return parts.scheme, parts.hostname, None if port == {"https": 443, "http": 80}[parts.scheme] else port
+
+
+def _joined(base: str, location: str) -> str:
+    try:
+        return urljoin(base, location)
+    except ValueError:
+        return location
 
 
 def segment(text: str) -> str:
