@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from runner_e2e.errors import UsageError
 from runner_e2e.lint import cache as module
 from runner_e2e.lint.cache import Cache, default_folder, open_cache, program_signature
-from runner_e2e.lint.linter import Entry, Request, lint
+from runner_e2e.lint.linter import lint
+from runner_e2e.lint.request import Entry, Request
 from runner_e2e.lint.result import FileResult, from_data, to_data
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from runner_e2e.lint.result import from_data, to_data
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from runner_e2e.lint.linter import Entry, Request
+    from runner_e2e.lint.request import Entry, Request
     from runner_e2e.lint.result import FileResult
 
 __all__ = ["MAX_BYTES", "Cache", "default_folder", "open_cache"]

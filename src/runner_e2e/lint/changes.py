@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from runner_e2e.lint.finding import FlowPlace
-    from runner_e2e.lint.linter import Entry
+    from runner_e2e.lint.request import Entry
     from runner_e2e.lint.result import FileResult
 
 __all__ = ["Changes", "changes_since"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.files import default_paths, expanded, find_root, shown_path
 from runner_e2e.lint.report import Report, in_order, keep, ordered_problems
+from runner_e2e.lint.request import TIME_LIMIT, Entry, Request
 from runner_e2e.lint.selection import FOREIGN, Selection
 
 if TYPE_CHECKING:
@@ -23,38 +24,10 @@ if TYPE_CHECKING:
     from runner_e2e.lint.finding import Finding
     from runner_e2e.lint.result import FileResult, Ignore
 
-__all__ = ["FILES_PER_PROCESS", "TIME_LIMIT", "Entry", "Report", "Request", "default_paths", "lint"]
-
-TIME_LIMIT = 10.0
-"""Seconds for one file, with everything it reaches."""
+__all__ = ["FILES_PER_PROCESS", "TIME_LIMIT", "Report", "default_paths", "lint"]
 
 FILES_PER_PROCESS = 24
 """A process more is started for so many files: below, its start costs more than it saves."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One file to lint, named by a user itself (*explicit*) or found in a folder; *root* is that of its repository."""
-
-    path: Path
-    explicit: bool
-    root: Path
-    shown: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """How to lint. Everything in it takes part in what is found in a file.
-
-    Paths are shown from the folder *current* (resolved), with *label* before them. *texts* stand for the files at
-    these resolved paths.
-    """
-
-    current: Path
-    time_limit: float = TIME_LIMIT
-    trace: bool = False
-    label: str = ""
-    texts: Mapping[Path, str] | None = None
 
 
 def lint(  # noqa: PLR0913 - the options of one run, by name
