@@ -193,6 +193,18 @@ def test_a_new_file_in_a_folder_that_was_looked_into_counts(tmp_path: Path) -> N
         same(root, opened(tmp_path / "c"))
 
 
+def test_where_the_catalog_leads_counts(tmp_path: Path) -> None:
+    root = repository(tmp_path / "r")
+    catalog = root / ".github" / "runner-e2e.yml"
+    (tmp_path / "outside.yml").write_text("lint: {profile: all}\n")
+    for target in ("outside.yml", None, "outside.yml", "nowhere", None):
+        catalog.unlink(missing_ok=True)
+        if target is not None:
+            catalog.symlink_to(tmp_path / target)
+        report = same(root, opened(tmp_path / "c"))
+        assert bool(report.problems) == (target == "outside.yml")
+
+
 def test_whether_it_is_a_checkout_counts(tmp_path: Path) -> None:
     root = repository(tmp_path / "r")
     write(root, ".github/workflows/w.yml", WORKFLOW.replace("./say", "./absent/action"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -114,3 +115,16 @@ def test_a_process_with_threads_does_not_fork() -> None:
         """
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux has files in memory")
+def test_no_disk_is_needed() -> None:
+    done = run(
+        """
+        import tempfile
+        tempfile.tempdir = "/nonexistent"
+        work = lambda number: FileResult(reads=(str(number),))
+        assert shared([1, 2, 3], work, 2) == {number: work(number) for number in (1, 2, 3)}
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")

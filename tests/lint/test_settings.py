@@ -112,3 +112,21 @@ def test_unknown_rules_are_told_with_the_nearest_one(tmp_path: Path) -> None:
     assert problem.what == "unknown rule 'secret-arg'"
     assert problem.fix == "did you mean secret-argv?"
     assert problem.place == Place(path=CATALOG, line=3, column=17)
+
+
+def test_a_catalog_outside_of_the_repository_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "repository"
+    (root / CATALOG).parent.mkdir(parents=True)
+    (tmp_path / "other.yml").write_text("lint: {profile: all}\n")
+    (root / CATALOG).symlink_to(tmp_path / "other.yml")
+    with pytest.raises(ConfigurationError, match="no file of this repository"):
+        read_settings(root)
+    (root / CATALOG).unlink()
+    (root / CATALOG).symlink_to(root / "inside.yml")
+    assert read_settings(root) == Settings()
+    (root / "inside.yml").write_text("lint: {profile: all}\n")
+    assert read_settings(root).profile == "all"
+    (root / CATALOG).unlink()
+    (root / CATALOG).mkdir()
+    with pytest.raises(ConfigurationError, match="it is a folder"):
+        read_settings(root)

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from runner_e2e.errors import Problem, UsageError
 from runner_e2e.lint.checkers import Checked
 from runner_e2e.lint.finding import Finding
+from runner_e2e.lint.scratch import scratch_file
 from runner_e2e.lint.selection import FOREIGN
 from runner_e2e.lint.values import Confidence
 
@@ -171,8 +171,8 @@ class _Run:
     """One process, whose output goes to files so that it need not wait for a reader."""
 
     def __init__(self, command: list[str], folder: Path) -> None:
-        self.output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `messages`
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `messages`
+        self.output = scratch_file()  # closed by `messages`
+        self.errors = scratch_file()
         self.process: subprocess.Popen[bytes] | None = None
         self.refusal = ""
         try:

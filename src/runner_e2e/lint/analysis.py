@@ -32,6 +32,8 @@ __all__ = ["Analyst", "configured"]
 
 _PROFILES: dict[str, Profile] = {rule.id: rule.profile for rule in RULES}
 _REPAIRS = frozenset(rule.id for rule in RULES if rule.repair is not None)
+# One that leads out of the repository is another mistake than none at all.
+_CATALOG_READS = (CATALOG, f"{CATALOG}/.")
 
 
 class Analyst:
@@ -74,12 +76,12 @@ class Analyst:
     def result(self, path: Path, *, explicit: bool) -> FileResult:
         """The result for one file; *explicit* when a user named it, so that another kind of file is a mistake."""
         repository = self.repository(path)
-        repository.reads = {CATALOG}
+        repository.reads = set(_CATALOG_READS)
         shown = self.label + shown_path(path.absolute(), self.current)
         settings = repository.settings
         levels = {name: rule.level for name, rule in settings.rules.items() if rule.level is not None}
         base = FileResult(
-            problems=_settings_problems(repository), profile=settings.profile, levels=levels, reads=(CATALOG,)
+            problems=_settings_problems(repository), profile=settings.profile, levels=levels, reads=_CATALOG_READS
         )
         if settings.ignore.match(repository.relative(shown)):
             return base
@@ -149,7 +151,7 @@ class Analyst:
         """The comments of the file itself and of the scripts that were read for it: actions are files of their own."""
         found = list(self._own_ignores(document))
         for relative in sorted(repository.reads):
-            if not relative.endswith((".yml", ".yaml")):
+            if not relative.endswith((".yml", ".yaml", "/", "/.")):
                 found += self._ignores_in(repository.show(relative), document, repository)
         return tuple(found)
 

@@ -6,12 +6,12 @@ import json
 import os
 import signal
 import struct
-import tempfile
 import threading
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from runner_e2e.errors import DefectError
 from runner_e2e.lint.result import from_data, to_data
+from runner_e2e.lint.scratch import scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ class _Child:
     """A process that works through the queue and leaves its results in a file without a name."""
 
     def __init__(self, queue: _Queue, work: Callable[[int], FileResult]) -> None:
-        self.file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed by results() and kill()
+        self.file = scratch_file()  # closed by results() and kill()
         self.ended = False
         self.process = os.fork()
         if self.process == 0:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.cells.model import Confidential, RuleConfiguration, RuleProfile
 from runner_e2e.cells.wording import quote, suggestion
 from runner_e2e.errors import ConfigurationError, Place, Problem
+from runner_e2e.lint.files import exists_at, locate
 from runner_e2e.lint.globs import Globs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
     from runner_e2e.cells.model import Catalog
     from runner_e2e.yaml_positions import Plain
 
@@ -82,9 +82,17 @@ def read_settings(root: Path, *, shown: str = CATALOG) -> Settings:
 
     Raises :class:`~runner_e2e.errors.ConfigurationError` when there is a catalog that is not valid.
     """
-    path = root / CATALOG
-    if not path.is_file():
+    found = locate(str(root.resolve()), CATALOG)
+    if found is None:
+        if exists_at(str(root), CATALOG):
+            raise ConfigurationError(
+                "the catalog is no file of this repository",
+                why="it is a folder, or a symbolic link that leads out of the repository",
+                fix="put the file itself there",
+                place=Place(path=shown),
+            )
         return Settings()
+    path = Path(found)
     from runner_e2e.cells.catalog import parse_catalog
     from runner_e2e.yaml_positions import decode
 
