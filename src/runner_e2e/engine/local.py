@@ -106,15 +106,15 @@ def run_campaign(
     :class:`RefusedError` when the sandbox does not hold and ``options.probe`` insists.
     """
     campaign = _plan(catalog, cells, options, reporter)
-    if options.probe != "off":
-        from runner_e2e.engine.walls import prove_walls
-
-        prove_walls(campaign, reporter, insist=options.probe == "insist")
     own = Cancellation() if cancellation is None else None
     asked = cancellation or own
     assert asked is not None
-    work = _Work(campaign, _OneAtATime(reporter), asked)
     try:
+        if options.probe != "off":
+            from runner_e2e.engine.walls import prove_walls
+
+            prove_walls(campaign, reporter, asked, insist=options.probe == "insist")
+        work = _Work(campaign, _OneAtATime(reporter), asked)
         results = work.do(jobs=options.jobs)
         _restore_records(campaign, results, reporter)
         return CampaignOutcome(campaign=campaign, results=results, stopped=asked.number)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from runner_e2e.errors import RefusedError, RunnerE2EError
 from runner_e2e.sandbox.layouts import read_layout
-from runner_e2e.sandbox.probe import append_to_log, run_probe
+from runner_e2e.sandbox.probe import StoppedError, append_to_log, run_probe
 
 if TYPE_CHECKING:
     from runner_e2e.engine.campaign_plan import Campaign, Reporter
+    from runner_e2e.engine.cancellation import Cancellation
 
 __all__ = ["SERVER_LOG", "prove_walls"]
 
@@ -17,18 +18,20 @@ SERVER_LOG: Final = "server.log"
 LAYOUT: Final = "generic"
 
 
-def prove_walls(campaign: Campaign, reporter: Reporter, *, insist: bool) -> None:
+def prove_walls(campaign: Campaign, reporter: Reporter, cancellation: Cancellation, *, insist: bool) -> None:
     """Probes this host when a cell of *campaign* costs money, and appends the result to the campaign's server log.
 
     A check that failed is a warning, or with *insist* a :class:`RefusedError`: nothing was started or paid for then.
-    So is a host on which the sandbox cannot be set up at all.
+    So is a host on which the sandbox cannot be set up at all. Asked to stop, it proves nothing: no cell starts then.
     """
     if not any(planned.cell.billable for planned in campaign.cells):
         return
     log = campaign.directory / SERVER_LOG
     try:
-        result = run_probe(read_layout(LAYOUT))
+        result = run_probe(read_layout(LAYOUT), stop=cancellation.fileno())
         append_to_log(result, log)
+    except StoppedError:
+        return
     except RunnerE2EError as error:
         what, why = "the sandbox cannot be proven on this host", str(error)
     else:

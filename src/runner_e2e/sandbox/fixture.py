@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import select
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["ID_VARIABLE", "World"]
+__all__ = ["ID_VARIABLE", "StoppedError", "World"]
 
 ID_VARIABLE: Final = "SANDBOX_PROBE_SELECTED_ID"
 _SOURCE: Final = Path(__file__).resolve().parent.parent
@@ -30,6 +31,10 @@ _RUNNER_FILES: Final = {
     "file-command": "_runner_file_commands/set_output_1",
     "diagnostics": "_diag/Worker_1.log",
 }
+
+
+class StoppedError(Exception):
+    """Somebody asked to stop before every attempt was made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,14 @@ class World:
         *furnish* may add files that hold the canary to the directory it is given, and return named checks of them.
         """
         root = Path(tempfile.mkdtemp(prefix="sandbox-probe-")).resolve()
+        try:
+            return cls._make_in(root, python, furnish)
+        except BaseException:  # an interrupt from the keyboard, too
+            shutil.rmtree(root)
+            raise
+
+    @classmethod
+    def _make_in(cls, root: Path, python: str, furnish: Callable[[Path, str], list[dict[str, str]]] | None) -> Self:
         root.chmod(0o755)
         canary = f"canary-{secrets.token_hex(12)}"
         wishes = _make_files(root, canary)
@@ -62,13 +75,18 @@ class World:
             text=True,
             env={ID_VARIABLE: canary},
             cwd="/",
+            process_group=0,  # an interrupt from the keyboard is for the probe, which ends it
         )
         assert harness.stdin is not None and harness.stdout is not None  # noqa: PT018 - for the type checker
-        harness.stdin.write(json.dumps(wishes) + "\n")
-        harness.stdin.flush()
-        answer = harness.stdout.readline()
+        try:
+            harness.stdin.write(json.dumps(wishes) + "\n")
+            harness.stdin.flush()
+            answer = harness.stdout.readline()
+        except BaseException:
+            harness.kill()
+            harness.communicate()
+            raise
         if not answer:
-            shutil.rmtree(root)
             raise LaunchError(
                 "the probe's stand-in for a harness did not start",
                 why=f"{python} ended with status {harness.wait()}",
@@ -106,12 +124,17 @@ class World:
         targets.write_text(json.dumps(asdict(self.targets)))
         return [python, "-I", "-S", "-c", _code("program"), str(self.root / "program"), str(targets)]
 
-    def trials(self, words: list[str], environment: dict[str, str] | None = None) -> dict[str, Trial]:
-        """Runs *words*, which end with :meth:`command`, as the harness would, and returns what came of each attempt."""
+    def trials(
+        self, words: list[str], environment: dict[str, str] | None = None, *, stop: int = -1
+    ) -> dict[str, Trial]:
+        """Runs *words*, which end with :meth:`command`, as the harness would, and returns what came of each attempt.
+
+        Raises :class:`StoppedError` as soon as the descriptor *stop* is readable.
+        """
         with open(f"{self.root}/hidden/log", "w") as log:
             log.write(f"{self.canary}\n")
             log.flush()
-            done = subprocess.run(
+            process = subprocess.Popen(
                 words,
                 cwd=self.work,
                 env={**self.environment(), **(environment or {})},
@@ -120,12 +143,17 @@ class World:
                 stderr=log,
                 text=True,
                 pass_fds=[self.descriptor],
-                check=False,
             )
-        trials = [Trial(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith('{"name"')]
+        with process:
+            try:
+                output = _read_until(process, stop)
+            except BaseException:
+                process.kill()  # the launcher's end is that of everything it started
+                raise
+        trials = [Trial(**json.loads(line)) for line in output.splitlines() if line.startswith('{"name"')]
         if not trials:
             message = Path(f"{self.root}/hidden/log").read_text(errors="replace")[-2000:]
-            raise LaunchError(f"the attempts could not be made (status {done.returncode})", why=message)
+            raise LaunchError(f"the attempts could not be made (status {process.returncode})", why=message)
         return {trial.name: trial for trial in trials}
 
     def state(self, target: str) -> str:
@@ -142,8 +170,28 @@ class World:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.close(self.descriptor)
-        self.harness.communicate()
-        shutil.rmtree(self.root)
+        try:
+            self.harness.communicate()
+            shutil.rmtree(self.root)
+        except BaseException:  # an interrupt from the keyboard
+            self.harness.kill()
+            shutil.rmtree(self.root, ignore_errors=True)
+            raise
+
+
+def _read_until(process: subprocess.Popen[str], stop: int) -> str:
+    """Everything that *process* writes until its end; raises :class:`StoppedError` when *stop* is readable before."""
+    assert process.stdout is not None
+    source = process.stdout.fileno()
+    blocks: list[bytes] = []
+    while True:
+        ready, _, _ = select.select([source, stop] if stop >= 0 else [source], [], [])
+        if stop in ready:
+            raise StoppedError
+        block = os.read(source, 1 << 16)
+        if not block:
+            return b"".join(blocks).decode(errors="replace")
+        blocks.append(block)
 
 
 def _code(module: str) -> str:

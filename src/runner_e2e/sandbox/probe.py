@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from runner_e2e.errors import LaunchError
 from runner_e2e.sandbox.attempts.program import ATTEMPTS, named
 from runner_e2e.sandbox.command import entry
-from runner_e2e.sandbox.fixture import ID_VARIABLE, World
+from runner_e2e.sandbox.fixture import ID_VARIABLE, StoppedError, World
 from runner_e2e.sandbox.layouts import apply, probe_checks
 from runner_e2e.sandbox.policy import DROPPED_VARIABLES, EnvironmentRules, Policy
 
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.attempts.model import Attempt, Trial
     from runner_e2e.sandbox.layouts import Layout
 
-__all__ = ["PROBE_SCHEMA", "Check", "ProbeResult", "append_to_log", "judge", "open_without", "run_probe"]
+__all__ = [
+    "PROBE_SCHEMA",
+    "Check",
+    "ProbeResult",
+    "StoppedError",
+    "append_to_log",
+    "judge",
+    "open_without",
+    "run_probe",
+]
 
 PROBE_SCHEMA: Final = "runner-e2e.sandbox-probe/v1"
 
@@ -177,16 +186,20 @@ def run_probe(
     *,
     policy: Policy | None = None,
     python: str = sys.executable,
+    stop: int = -1,
 ) -> ProbeResult:
-    """Probes this host with *layout*; *policy* gives the wall, the identity and the layers to probe with."""
+    """Probes this host with *layout*; *policy* gives the wall, the identity and the layers to probe with.
+
+    Raises :class:`StoppedError` as soon as the descriptor *stop* is readable.
+    """
     began = time.monotonic()
     with World.make(python=python, furnish=_furnisher(layout)) as world:
-        outside = world.trials(world.command(python), _variables(layout, world.root))
+        outside = world.trials(world.command(python), _variables(layout, world.root), stop=stop)
         out_canary = world.canary
     with World.make(python=python, furnish=_furnisher(layout)) as world:
         words, report_path = _launch_words(layout, world, policy or Policy(), python)
         before = {attempt.name: world.state(attempt.changes) for attempt in ATTEMPTS if attempt.changes}
-        inside = world.trials([*words, *world.command(python)], _variables(layout, world.root))
+        inside = world.trials([*words, *world.command(python)], _variables(layout, world.root), stop=stop)
         report = json.loads(report_path.read_text())
         changed = {a.name for a in ATTEMPTS if a.changes and world.state(a.changes) != before[a.name]}
         checks = world.targets.checks

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
+import pytest
 from click.testing import CliRunner
 
 from runner_e2e.cli.group import runner_e2e
@@ -14,8 +20,6 @@ from runner_e2e.sandbox.layouts import read_layout
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 NAMED_DENIED = {
     "run:otherDurableSession",
@@ -56,7 +60,8 @@ def test_the_probe_holds_and_is_appended_to_the_log(tmp_path: Path) -> None:
 
 
 def test_explain_says_what_was_tried_and_what_the_kernel_answered() -> None:
-    output = invoke("--explain", "--layout", "generic").output
+    output = invoke("--explain", "--layout", "paperclip").output
+    assert "ok: run:otherRunLog: Read another run's file.\n    outside: succeeded; inside: E" in output
     assert "ok: read: Read a hidden file by its path.\n    outside: succeeded; inside: E" in output
     assert output.endswith("failures: none\n")
 
@@ -102,3 +107,34 @@ def test_on_ci_a_failure_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "entry", broken_entry)
     assert invoke("--layout", "generic").return_value == 0
     assert invoke("--layout", "generic", "--ci").return_value == 1
+
+
+def test_an_interrupt_ends_the_probe_and_leaves_nothing(tmp_path: Path) -> None:
+    """In whichever phase it comes: while a world is made, while attempts are made outside, and inside."""
+    words = [sys.executable, "-m", "runner_e2e", "sandbox", "probe"]
+    for seconds in (0.4, 1.2, 2.5):
+        place = tmp_path / str(seconds)
+        place.mkdir()
+        process = subprocess.Popen(
+            words,
+            env={**os.environ, "TMPDIR": str(place)},
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(seconds)
+        os.killpg(process.pid, signal.SIGINT)
+        _, error = process.communicate(timeout=20)
+        assert process.returncode in {0, 130, -signal.SIGINT}
+        assert process.returncode == 0 or list(place.iterdir()) == []
+        assert "stand_in" not in error
+
+
+def test_the_probe_stops_when_it_is_asked_to() -> None:
+    read, write = os.pipe()
+    os.write(write, b"!")
+    with pytest.raises(probe.StoppedError):
+        probe.run_probe(read_layout("generic"), stop=read)
+    os.close(read)
+    os.close(write)
