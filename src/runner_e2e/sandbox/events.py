@@ -12,7 +12,8 @@ __all__ = ["Event", "Reporter", "Streams", "parse"]
 class Streams(Record):
     """Descriptors handed to a launch: the agent's three streams, the pipe of events, the pipe of signals.
 
-    ``program`` is the open file to execute, or -1 to look for the program by its name.
+    ``program`` is the open file to execute, or -1 to look for the program by its name. ``terminal`` is the launcher's
+    terminal where the agent gets one of its own.
     """
 
     stdin: int
@@ -21,6 +22,7 @@ class Streams(Record):
     events: int
     control: int
     program: int = -1
+    terminal: int = -1
 
 
 class Event(Record):

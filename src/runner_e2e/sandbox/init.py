@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from runner_e2e.sandbox.request import Kind
+    from runner_e2e.sandbox.terminal import Relay
     from runner_e2e.sandbox.watch import Watch
 
 __all__ = ["hide_arguments", "run"]
@@ -61,11 +62,12 @@ def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
         report = Reporter(events)
         if message[:1] == inside.OWN_MOUNTS:
             _follow(agent, mounts)
+        alone = bool(kind.namespaces & kernel.CLONE_NEWPID)
+        waiting = select.poll()
+        watch, relay = _extras(message[1:], agent, link, waiting, alone=alone)
         if _let_start(link):
             report.tell("started")
-        alone = bool(kind.namespaces & kernel.CLONE_NEWPID)
-        watch = _watch(message[1:], agent, alone=alone)
-        status = _serve(agent, control, signals, watch=watch, alone=alone)
+        status = _serve(agent, control, signals, waiting, watch=watch, relay=relay, alone=alone)
         if watch and watch.crossing:
             report.note("crossed", watch.crossing.limit, watch.crossing.seen)
         report.tell("exit", status)
@@ -167,12 +169,29 @@ def _raise_loopback() -> None:
     any_socket.close()
 
 
-def _watch(limits: bytes, agent: int, *, alone: bool) -> Watch | None:
-    """What watches the *limits*, marshalled, of the agent and all it starts; None where there are none."""
-    if not limits:
-        return None
+def _extras(
+    message: bytes, agent: int, link: _socket.socket, waiting: select.poll, *, alone: bool
+) -> tuple[Watch | None, Relay | None]:
+    """What most launches do without, as the rest of the first *message* asks for it: limits, a terminal."""
+    if not message:
+        return None, None
     import marshal
 
+    limits, terminal = marshal.loads(message)  # noqa: S302 - from the process that becomes the agent, before it does
+    relay = None
+    if terminal:
+        kind, descriptors = request.receive_descriptors(link, 1)
+        if kind != inside.TERMINAL:
+            os._exit(125)  # the other process failed, and told why
+        from runner_e2e.sandbox.terminal import Relay
+
+        outer, master, slave = descriptors
+        relay = Relay(outer, master, slave, waiting)
+    return _watch(dict(limits), agent, alone=alone) if limits else None, relay
+
+
+def _watch(limits: dict[str, int], agent: int, *, alone: bool) -> Watch:
+    """What watches the *limits* of the agent and all it starts."""
     from runner_e2e.sandbox.watch import Watch
 
     def ask(signal: int) -> None:
@@ -182,16 +201,24 @@ def _watch(limits: bytes, agent: int, *, alone: bool) -> Watch | None:
             return
 
     return Watch(
-        dict(marshal.loads(limits)),  # noqa: S302 - from the process that becomes the agent, before it does
+        limits,
         processes=_others if alone else _descendants,
         kill=_kill_others if alone else _kill_descendants,
         ask=ask,
     )
 
 
-def _serve(agent: int, control: int, signals: int, *, watch: Watch | None, alone: bool) -> int:
+def _serve(  # noqa: PLR0913 - all that it serves
+    agent: int,
+    control: int,
+    signals: int,
+    waiting: select.poll,
+    *,
+    watch: Watch | None,
+    relay: Relay | None,
+    alone: bool,
+) -> int:
     """Passes signals on until the agent ends; returns its wait status. A launcher that is gone ends the agent."""
-    waiting = select.poll()
     waiting.register(control, select.POLLIN)
     waiting.register(signals, select.POLLIN)
     status = None
@@ -200,7 +227,9 @@ def _serve(agent: int, control: int, signals: int, *, watch: Watch | None, alone
             if descriptor == signals:
                 os.read(signals, 128 * 16)
                 status = _reap(agent)
-            elif status is None and not _pass_on(control, agent):
+            elif relay and descriptor != control:
+                relay.move()
+            elif status is None and not _pass_on(control, agent, relay):
                 status = _SIGKILL
         if watch and status is None:
             watch.look()
@@ -208,6 +237,8 @@ def _serve(agent: int, control: int, signals: int, *, watch: Watch | None, alone
         _end_namespace()
     else:
         _end_children()
+    if relay:
+        relay.finish()
     return status
 
 
@@ -248,11 +279,13 @@ def _reap(agent: int) -> int | None:
             found = status
 
 
-def _pass_on(control: int, agent: int) -> bool:
+def _pass_on(control: int, agent: int, relay: Relay | None) -> bool:
     """Sends the agent (or its group) the signals that came as pairs of number and group; False at the end of them."""
     message = os.read(control, 512)
     for index in range(0, len(message) - 1, 2):
         signal, group = message[index], message[index + 1]
+        if relay and relay.hears(signal):
+            continue
         try:
             (os.killpg if group else os.kill)(agent, signal)
         except (ProcessLookupError, PermissionError):

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.events import Streams
     from runner_e2e.sandbox.plan import Plan, Step
 
-__all__ = ["OWN_MOUNTS", "SAME_MOUNTS", "assemble_filter", "become", "drop_bounding_set", "map_own_ids"]
+__all__ = ["OWN_MOUNTS", "SAME_MOUNTS", "TERMINAL", "assemble_filter", "become", "drop_bounding_set", "map_own_ids"]
 
-# What the first process is told: whether the agent has a mount namespace of its own; after that its limits, marshalled.
-OWN_MOUNTS, SAME_MOUNTS = b"m", b"s"
+# What the first process is told: whether the agent has a mount namespace of its own; after that, marshalled, its
+# limits, and whether it gets a terminal, which follows in a message of its own.
+OWN_MOUNTS, SAME_MOUNTS, TERMINAL = b"m", b"s", b"t"
 _OWN_MOUNTS_FILE = "/proc/self/ns/mnt"
 
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
@@ -59,11 +60,12 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
         _enter_mounts(plan, streams, link)
         if plan.namespaces & kernel.CLONE_NEWNS:
             mounts.furnish(plan, wanted.maps)
+        terminal = _open_terminal(plan, streams, link) if plan.terminal else -1
         _tell_namespaces(plan, report)
         _restrict(plan, report)
         _check(plan)
         report.layer("self-check", "active")
-        _prepare_exec(plan, streams, mask, report)
+        _prepare_exec(plan, _with_terminal(plan, streams, terminal), mask, report)
         if link.recv(1) == b"":
             raise _RefusedError("the first process of the sandbox ended", "")
         report.flush()
@@ -97,11 +99,36 @@ def _enter_mounts(plan: Plan, streams: Streams, link: _socket.socket) -> None:
         if os.path.exists(_OWN_MOUNTS_FILE):  # without /proc it finds the namespace by this process
             handed.append(os.open(_OWN_MOUNTS_FILE, os.O_RDONLY | os.O_CLOEXEC))
     message = OWN_MOUNTS if own else SAME_MOUNTS
-    if plan.limits:
-        message += marshal.dumps(plan.limits)
+    if plan.limits or plan.terminal:
+        message += marshal.dumps((plan.limits, bool(plan.terminal)))
     request.send_descriptors(link, message, handed)
     for descriptor in handed[1:]:
         os.close(descriptor)
+
+
+def _open_terminal(plan: Plan, streams: Streams, link: _socket.socket) -> int:
+    """Opens a terminal for the agent and hands its other end to the first process; returns the agent's end."""
+    from runner_e2e.sandbox.terminal import open_pair
+
+    try:
+        master, slave = open_pair(streams.terminal, user=plan.user if plan.mapped else -1)
+    except OSError as error:
+        why, fix = error.strerror or str(error), "redirect standard input, for example from /dev/null"
+        raise _RefusedError("no terminal can be opened for the agent", why, fix) from error
+    request.send_descriptors(link, TERMINAL, (streams.terminal, master, slave))
+    os.close(master)
+    return slave
+
+
+def _with_terminal(plan: Plan, streams: Streams, terminal: int) -> Streams:
+    """*streams* with the agent's terminal in the place of the launcher's; it becomes the controlling one."""
+    if terminal < 0:
+        return streams
+    from runner_e2e.sandbox.terminal import take
+
+    take(terminal)
+    names = ("stdin", "stdout", "stderr")
+    return streams.replace(**{names[number]: terminal for number in plan.terminal})
 
 
 def _restrict(plan: Plan, report: Reporter) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.policy import Policy
     from runner_e2e.sandbox.report import Outcome, Report
+    from runner_e2e.sandbox.terminal import Foreground
 
 __all__ = ["launch"]
 
@@ -56,9 +57,12 @@ def launch(  # noqa: PLR0913
     created = create_entries(policy)
     found = survey(policy, directory=directory or os.getcwd(), environment=variables, user=host.user)
     ways = Ways(policy, modes_of(host))
+    terminal = _terminal()
     while True:
         without = ways.reasons()
         plan = make_plan(found, policy, argv, host=host, mode=ways.mode, without=without, environment=variables)
+        if terminal:
+            plan = plan.replace(terminal=terminal)
         if not policy.relay_streams:
             refuse_reopening((0, 1, 2), plan.steps)
         progress = Progress(plan, found, created=created, without=without)
@@ -68,17 +72,33 @@ def launch(  # noqa: PLR0913
         ways.refuse(*progress.refused)
 
 
+def _terminal() -> tuple[int, ...]:
+    """The standard streams that are this process's own terminal, in which somebody may type."""
+    if not os.isatty(0):
+        return ()
+    from runner_e2e.sandbox.terminal import handed_over
+
+    return handed_over()
+
+
 def _attempt(progress: Progress, started: Callable[[Report], None] | None, program: int) -> None:
     """One try, to its end: afterwards *progress* knows what came of it."""
     events_read, events_write = os.pipe2(os.O_CLOEXEC)
     control_read, control_write = os.pipe2(os.O_CLOEXEC)
     inner = [events_write, control_read]
     relays = Relays(progress.plan.steps)
+    terminal = _open_terminal(progress.plan)
     mask = kernel.block_signals()
     try:
         stdin, stdout, stderr = relays.inner
         streams = Streams(
-            stdin=stdin, stdout=stdout, stderr=stderr, events=events_write, control=control_read, program=program
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            events=events_write,
+            control=control_read,
+            program=program,
+            terminal=terminal.descriptor if terminal else -1,
         )
         wait = _begin(progress, streams, mask)
         if wait is None:
@@ -86,13 +106,23 @@ def _attempt(progress: Progress, started: Callable[[Report], None] | None, progr
         relays.close_inner()
         while inner:
             os.close(inner.pop())
-        _attend(progress, events_read, control_write, relays, started)
+        _attend(progress, events_read, control_write, relays=relays, terminal=terminal, started=started)
         wait()
     finally:
         for descriptor in (events_read, control_write, *inner):
             os.close(descriptor)
         relays.close()
+        if terminal:
+            terminal.close()
         kernel.unblock_signals(mask)
+
+
+def _open_terminal(plan: Plan) -> Foreground | None:
+    if not plan.terminal:
+        return None
+    from runner_e2e.sandbox.terminal import Foreground
+
+    return Foreground()
 
 
 def _begin(progress: Progress, streams: Streams, mask: bytes) -> Callable[[], object] | None:
@@ -130,11 +160,13 @@ def _refuse_clone(plan: Plan, progress: Progress, error: OSError) -> None:
     raise LaunchError("no process could be started", why=error.strerror or "", fix="end other processes") from error
 
 
-def _attend(
+def _attend(  # noqa: PLR0913 - all that it attends to
     progress: Progress,
     events: int,
     control: int,
+    *,
     relays: Relays,
+    terminal: Foreground | None,
     started: Callable[[Report], None] | None,
 ) -> None:
     """Handles events, signals and relayed streams until the first process closes its end."""
@@ -146,9 +178,9 @@ def _attend(
     rest = b""
     try:
         while True:
-            for descriptor, _ in waiting.poll():
+            for descriptor, _ in waiting.poll(terminal.pause if terminal else None):
                 if descriptor == signals:
-                    _pass_on(os.read(signals, 128), control)
+                    _pass_on(os.read(signals, 128), control, terminal)
                 elif descriptor != events:
                     relays.move(descriptor, waiting)
                 elif block := os.read(events, _BLOCK):
@@ -158,19 +190,25 @@ def _attend(
                 else:
                     relays.drain()
                     return
+            if terminal and progress.started:
+                terminal.enter(control)
     finally:
         os.close(signals)
 
 
-def _pass_on(message: bytes, control: int) -> None:
+def _pass_on(message: bytes, control: int, terminal: Foreground | None) -> None:
     """Sends one signal on: those of the terminal to the agent's whole group."""
     signal = message[0]
     code = int.from_bytes(message[8:12], "little", signed=True)
     if signal == _SIGCHLD:
         return
+    if signal == _SIGCONT and terminal:
+        terminal.resume(control)
     try:
         if signal == _SIGTSTP:
             os.write(control, bytes([_SIGSTOP, 1]))
+            if terminal:
+                terminal.leave(control)
             os.kill(os.getpid(), _SIGSTOP)
             os.write(control, bytes([_SIGCONT, 1]))
         else:

@@ -50,6 +50,7 @@ class Plan(Record):
     ``layers`` maps a layer to "required", "best-available" or "off"; ``locked`` chooses the wall of locked mounts.
     ``limits`` are pairs of the name of a limit and its value; ``others`` is how many processes outside the launch
     count to the agent's user.
+    ``terminal`` are the standard streams in whose place the agent gets a terminal of its own.
     ``mode`` is "privileged", "sudo" (privileged, for a launcher that is not), "user-namespace" or "bare".
     """
 
@@ -70,6 +71,7 @@ class Plan(Record):
     notes: tuple[str, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
     others: int = 0
+    terminal: tuple[int, ...] = ()
 
     def need(self, layer: str) -> str:
         """How much *layer* matters to this launch."""

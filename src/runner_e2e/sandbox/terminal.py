@@ -1,9 +1,9 @@
 """A terminal for the agent: a pseudo terminal of its own, carried to and from the launcher's.
 
 The agent never holds the launcher's terminal, in which it could type commands or read what is typed there later. Three
-processes share the work. The launcher switches its terminal to raw mode while it is in the foreground (:class:`Raw`).
-The process that becomes the agent opens the pseudo terminal (:func:`open_pair`) and makes it its controlling one
-(:func:`take`). The first process of the launch carries what is typed and shown (:class:`Relay`).
+processes share the work. The launcher switches its terminal to raw mode while it is in the foreground
+(:class:`Foreground`). The process that becomes the agent opens the pseudo terminal (:func:`open_pair`) and makes it its
+controlling one (:func:`take`). The first process of the launch carries what is typed and shown (:class:`Relay`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["INPUT_OFF", "INPUT_ON", "Raw", "Relay", "handed_over", "open_own", "open_pair", "take"]
+__all__ = ["Foreground", "Relay", "handed_over", "open_pair", "take"]
 
 # Beside signals, the launcher tells the first process whether what is typed is meant for the agent.
 INPUT_ON, INPUT_OFF = 200, 201
 
 _BLOCK = 1 << 14
 _PATIENCE = 5.0  # seconds that a terminal which takes no more output is waited for, once the agent has ended
-_SIGTTOU = 22
+_LOOK_AGAIN = 300  # milliseconds
+_SIGTTOU, _SIGWINCH = 22, 28
 
 
 def _window(terminal: int) -> bytes:
@@ -54,44 +55,70 @@ def handed_over(streams: Sequence[int] = (0, 1, 2)) -> tuple[int, ...]:
     return tuple(found)
 
 
-def open_own() -> int:
-    """The controlling terminal, opened anew: what others do with the same terminal never blocks on this descriptor."""
-    return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+class Foreground:
+    """The launcher's terminal, in raw mode for as long as the launcher is in the foreground.
 
-
-class Raw:
-    """Raw mode of the launcher's terminal, for as long as the launcher is in the foreground.
-
-    A process beside it gives the terminal back when the launcher is killed.
+    A process beside the launcher gives the terminal back when the launcher is killed.
     """
 
-    def __init__(self, terminal: int) -> None:
-        self._terminal = terminal
+    def __init__(self) -> None:
+        # Opened anew: what others do with the same terminal never blocks on this descriptor.
+        self.descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._former: list[Any] | None = None
+        self._raw: list[Any] = []
         self._keeper = self._pipe = -1
+        self._told = False
 
-    def enter(self) -> bool:
-        """Switches to raw mode; whether what is typed is ours now: not in the background."""
+    @property
+    def pause(self) -> int | None:
+        """Milliseconds until it is worth asking again whether the shell has brought the launcher to the foreground."""
+        return _LOOK_AGAIN if self._former is None else None
+
+    def enter(self, control: int) -> None:
+        """Switches to raw mode, unless that is done or the launcher is in the background."""
         if self._former is not None:
-            return True
+            return
         try:
-            if os.tcgetpgrp(self._terminal) != os.getpgrp():
-                return False
-            former = termios.tcgetattr(self._terminal)
-            raw = _raw(former)
-            self._keep(former, raw)
-            termios.tcsetattr(self._terminal, termios.TCSANOW, raw)
+            if os.tcgetpgrp(self.descriptor) != os.getpgrp():
+                if not self._told:
+                    _tell(control, INPUT_OFF)
+                self._told = True
+                return
+            former = termios.tcgetattr(self.descriptor)
+            self._raw = _raw(former)
+            self._keep(former, self._raw)
+            termios.tcsetattr(self.descriptor, termios.TCSANOW, self._raw)
         except (OSError, termios.error):
             self._let_go()
-            return False
+            return
         self._former = former
-        return True
+        _tell(control, INPUT_ON)
+        _tell(control, _SIGWINCH)
 
-    def leave(self) -> None:
+    def resume(self, control: int) -> None:
+        """After a stop that could not be prepared for: the shell has changed the terminal meanwhile."""
+        if self._former is not None:
+            with suppress(OSError, termios.error):
+                if os.tcgetpgrp(self.descriptor) == os.getpgrp():
+                    termios.tcsetattr(self.descriptor, termios.TCSANOW, self._raw)
+                    _tell(control, INPUT_ON)
+                    _tell(control, _SIGWINCH)
+
+    def leave(self, control: int) -> None:
         """Gives the terminal back as it was."""
         if self._former is not None:
+            _tell(control, INPUT_OFF)
+        self._restore()
+
+    def close(self) -> None:
+        """Gives the terminal back and lets it go."""
+        self._restore()
+        os.close(self.descriptor)
+
+    def _restore(self) -> None:
+        if self._former is not None:
             with suppress(OSError, termios.error):  # where it is gone
-                termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._former)
+                termios.tcsetattr(self.descriptor, termios.TCSADRAIN, self._former)
             self._former = None
         self._let_go()
 
@@ -99,7 +126,7 @@ class Raw:
         read, write = os.pipe2(os.O_CLOEXEC)
         keeper = os.fork()
         if keeper == 0:
-            _keep_until_the_end(self._terminal, read, former, raw)
+            _keep_until_the_end(self.descriptor, read, former, raw)
         os.close(read)
         self._keeper, self._pipe = keeper, write
 
@@ -128,6 +155,11 @@ def _keep_until_the_end(terminal: int, pipe: int, former: list[Any], raw: list[A
             termios.tcsetattr(terminal, termios.TCSANOW, former)
     finally:
         os._exit(0)
+
+
+def _tell(control: int, message: int) -> None:
+    with suppress(BrokenPipeError):
+        os.write(control, bytes([message, 0]))
 
 
 def _raw(modes: list[Any]) -> list[Any]:
@@ -194,31 +226,32 @@ class Relay:
         self._waiting = waiting
         self._typed = b""
         self._shown = b""
-        self._listens = False
+        # None until the launcher has said it first: how lines end depends on it.
+        self._listens: bool | None = None
         self._update()
 
-    def owns(self, descriptor: int) -> bool:
-        """Whether *descriptor* is one of the two."""
-        return descriptor in {self._outer, self._master}
+    def hears(self, message: int) -> bool:
+        """Takes what the launcher tells of its terminal; whether *message* was that and no signal for the agent."""
+        if message == _SIGWINCH:
+            self._resize()
+        elif message in {INPUT_ON, INPUT_OFF}:
+            self._listens = message == INPUT_ON
+            self._update()
+        else:
+            return False
+        return True
 
-    def listen(self, *, on: bool) -> None:
-        """Whether what is typed in the outer terminal goes to the agent."""
-        self._listens = on
-        self._update()
-
-    def resize(self) -> None:
+    def _resize(self) -> None:
         """Gives the agent's terminal the size of the outer one; the kernel tells its foreground processes."""
         if self._outer >= 0 and self._master >= 0:
-            try:
+            with suppress(OSError):
                 fcntl.ioctl(self._master, termios.TIOCSWINSZ, _window(self._outer))
-            except OSError:
-                return
 
     def move(self) -> None:
         """Carries what can be carried now."""
         if self._outer >= 0:
             self._shown = self._write_outer(self._shown)
-        if self._master >= 0 and not self._shown:
+        if self._master >= 0 and not self._shown and self._listens is not None:
             self._shown = self._write_outer(self._read_master())
         if self._master >= 0:
             self._typed = self._write_master(self._typed)
@@ -245,7 +278,9 @@ class Relay:
 
     def _read_master(self) -> bytes:
         try:
-            return os.read(self._master, _BLOCK)
+            block = os.read(self._master, _BLOCK)
+            # A terminal that is not in raw mode puts the carriage returns itself.
+            return block if self._listens is not False else block.replace(b"\r\n", b"\n")
         except BlockingIOError:
             return b""
         except OSError:  # EIO: the agent, which leads the session, has ended
@@ -258,12 +293,23 @@ class Relay:
         except BlockingIOError:
             return b""
         except OSError:
+            if self._is_in_the_background():
+                self._listens = False  # until the launcher says otherwise
+                return b""
             block = b""
         if not block:  # hung up: closing the agent's terminal hangs that up as well
             self._close_outer()
             self._close_slave()
             self._close_master()
         return block
+
+    def _is_in_the_background(self) -> bool:
+        """Whether the kernel refuses to read only because the launcher is in the background: it was stopped."""
+        try:
+            os.tcgetpgrp(self._outer)
+        except OSError:
+            return False
+        return True
 
     def _write_outer(self, block: bytes) -> bytes:
         if self._outer < 0:
@@ -292,7 +338,8 @@ class Relay:
             )
             self._wait(self._outer, wanted)
         if self._master >= 0:
-            wanted = (select.POLLIN if not self._shown else 0) | (select.POLLOUT if self._typed else 0)
+            shows = self._listens is not None and not self._shown
+            wanted = (select.POLLIN if shows else 0) | (select.POLLOUT if self._typed else 0)
             self._wait(self._master, wanted)
 
     def _wait(self, descriptor: int, wanted: int) -> None:

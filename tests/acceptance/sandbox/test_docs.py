@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from runner_e2e.cli.group import runner_e2e
 from runner_e2e.sandbox.arguments import OPTIONS, parse_arguments
 from runner_e2e.sandbox.layouts import apply, layout_of
+from runner_e2e.sandbox.limits import LIMITS
 from runner_e2e.sandbox.policy import LAYERS
 from runner_e2e.sandbox.policy_json import parse_policy
 from runner_e2e.yaml_positions import compose, plain
@@ -39,7 +40,7 @@ def test_the_launches_are_understood() -> None:
         command.replace("\\\n", " ")
         for command in re.findall(r"\$ (.*?[^\\])\n", "".join(blocks("console")), re.DOTALL)
     ]
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         program, group, verb, *words = shlex.split(command)
         assert (program, group) == ("runner-e2e", "sandbox")
@@ -51,7 +52,9 @@ def test_the_launches_are_understood() -> None:
 
 
 def test_every_layer_and_the_options_of_the_table_exist() -> None:
-    assert re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE) == list(LAYERS)
+    rows = re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE)
+    assert rows[: len(LAYERS)] == list(LAYERS)
+    assert sorted(rows[len(LAYERS) :]) == sorted(LIMITS)
     named = set(re.findall(r"`(--[a-z-]+)", PAGE.partition("## Layers")[0]))
     assert named <= {option.name for option in OPTIONS}
 
