@@ -11,7 +11,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import pytest
 from click.testing import CliRunner
 
 from runner_e2e.cli.group import runner_e2e
