@@ -196,7 +196,7 @@ def test_nothing_listens() -> None:
         port = free.getsockname()[1]
     waits: list[float] = []
     api = GitHubApi(repository="o/r", token="t", url=f"http://127.0.0.1:{port}", limits=Limits(wait=waits.append))
-    with pytest.raises(GitHubError, match="cannot be reached"):
+    with pytest.raises(GitHubError, match=r"cannot be reached \(GET /repos/o/r\)"):
         read_repository(api)
     assert waits == [1.0, 4.0]
     with pytest.raises(GitHubError, match="cannot be reached") as caught:

@@ -144,7 +144,7 @@ class GitHubApi:
                 answer = self._read(path, parameters, {"If-None-Match": etag} if etag else {})
             except requests.RequestException as error:
                 if pause is None:
-                    raise _unreachable("GET", path, error) from None
+                    raise _unreachable("GET", self._full(path), error) from None
                 self.limits.wait(pause)
                 continue
             wanted = retry_after(answer, now=time.time())
@@ -188,10 +188,10 @@ class GitHubApi:
         try:
             answer = self._exchange(verb, path, None, data, {})
         except requests.exceptions.ConnectTimeout as error:
-            raise _unreachable(verb, path, error) from None
+            raise _unreachable(verb, self._full(path), error) from None
         except requests.RequestException as error:
             if _never_connected(error):
-                raise _unreachable(verb, path, error) from None
+                raise _unreachable(verb, self._full(path), error) from None
             raise _unknown(verb, path, type(error).__name__) from None
         except GitHubError as error:
             raise _unknown(verb, path, error.problem.what) from None
@@ -217,6 +217,9 @@ class GitHubApi:
             answer = self._exchange("GET", moved, dict(parse_qsl(parts.query)) or parameters, None, headers)
         return answer
 
+    def _full(self, path: str) -> str:
+        return path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
+
     def _exchange(
         self,
         verb: str,
@@ -227,7 +230,7 @@ class GitHubApi:
     ) -> Answer:
         """One request and its answer, whatever its status."""
         self.limits.before(verb)
-        full = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
+        full = self._full(path)
         try:
             status, received, body = self._requester.requestJson(
                 verb,
