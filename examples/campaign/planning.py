@@ -27,7 +27,7 @@ PROBE: Final = "plan-probe.txt"
 APPROVAL: Final = Question(
     id="approve", header="Plan", text="Is this plan approved?", options=(("Yes", "Finish."), ("No", "Plan again."))
 )
-PACKAGES: Final = Path(__file__).resolve().parents[2] / "tests" / "node" / "node_modules"
+ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 class NoCodexError(Exception):
@@ -48,7 +48,10 @@ def find_codex() -> Path:
     """Codex's own binary, not the wrapper of its npm package. ``CODEX_BINARY`` names it, or it is looked for."""
     named = os.environ.get("CODEX_BINARY")
     wrapper = shutil.which("codex")
-    roots = [PACKAGES, *([Path(wrapper).resolve().parents[3]] if wrapper else [])]
+    roots = [ROOT / "tests" / "node" / "node_modules", ROOT / "node_modules"]
+    if wrapper:  # npm puts the binary beside the wrapper's package or, when that is installed globally, into it
+        package = Path(wrapper).resolve().parents[1]
+        roots += [package.parents[1], package / "node_modules"]
     pattern = "@openai/codex-linux-*/vendor/*/bin/codex"
     for path in [Path(named)] if named else [path for root in roots for path in root.glob(pattern)]:
         if path.is_file():

@@ -9,7 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from planning import judge, run_planning
+from planning import NoCodexError, find_codex, judge, run_planning
 from tests.acceptance.codex.conftest import PROGRAMS, ROOT, on_host
 
 from runner_e2e.graders.workspace import read_manifest, take_manifest
@@ -20,6 +20,29 @@ if TYPE_CHECKING:
     from tests.acceptance.codex.conftest import Desk
 
 CATALOG = ROOT / "examples" / "campaign" / ".github" / "runner-e2e.yml"
+
+
+@pytest.mark.parametrize(
+    "binary",
+    ["node_modules/@openai/codex-linux-x64", "node_modules/@openai/codex/node_modules/@openai/codex-linux-x64"],
+    ids=["installed-in-a-folder", "installed-globally"],
+)
+def test_codex_is_found_as_npm_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, binary: str) -> None:
+    wrapper = tmp_path / "node_modules" / "@openai" / "codex" / "bin" / "codex.js"
+    program = tmp_path / binary / "vendor" / "x86_64-unknown-linux-musl" / "bin" / "codex"
+    for file in (wrapper, program):
+        file.parent.mkdir(parents=True)
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "codex").symlink_to(wrapper)
+    monkeypatch.delenv("CODEX_BINARY", raising=False)
+    monkeypatch.setattr("planning.ROOT", tmp_path / "elsewhere")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(NoCodexError):
+        find_codex()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert find_codex() == program
 
 
 def our_wall(desk: Desk) -> list[str]:
