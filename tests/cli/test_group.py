@@ -9,7 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
+
+from runner_e2e.cli.group import COMMANDS, runner_e2e
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-c", "import sys; from runner_e2e.cli import main; sys.exit(main())"]
@@ -64,3 +67,11 @@ def test_an_interrupt_leaves_no_traceback(tmp_path: Path) -> None:
         errors = process.communicate(timeout=20)[1]
     assert "Traceback" not in errors
     assert process.returncode == 128 + signal.SIGINT
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_no_line_in_a_list_of_commands_is_cut(verb: str) -> None:
+    group = runner_e2e.get_command(click.Context(runner_e2e), verb)
+    assert group is not None
+    for command in getattr(group, "commands", {}).values():
+        assert not command.get_short_help_str(limit=80 - len("  planning-read-only  ")).endswith("..."), command.name

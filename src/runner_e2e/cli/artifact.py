@@ -49,6 +49,7 @@ class ArtifactExec(click.Command):
     context_settings={"help_option_names": HELP_NAMES},
     options_metavar="[OPTIONS]",
     add_help_option=True,
+    short_help="Become the program at PATH, if its content is known.",
 )
 @click.argument("words", metavar="PATH [-- ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 def execute(words: tuple[str, ...]) -> int:
@@ -105,7 +106,9 @@ def show(found: Explanation) -> None:
     click.echo(conclusions[found.how])
 
 
-@artifact.command("digest", context_settings={"help_option_names": HELP_NAMES})
+@artifact.command(
+    "digest", context_settings={"help_option_names": HELP_NAMES}, short_help="Print digests as `sha256sum` does."
+)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 def digest(paths: tuple[str, ...]) -> int:
     """Print the SHA-256 of each PATH as `sha256sum` does, for files that can be launched at all."""
@@ -130,7 +133,11 @@ def digest(paths: tuple[str, ...]) -> int:
     return status
 
 
-@artifact.command("check-parent", context_settings={"help_option_names": HELP_NAMES})
+@artifact.command(
+    "check-parent",
+    context_settings={"help_option_names": HELP_NAMES},
+    short_help="Check what the calling process runs.",
+)
 @click.option("--sha256", metavar="DIGEST", required=True, help="The digest that the parent's executable must have.")
 @click.option("--pid", type=click.IntRange(min=1), help="Check this process; by default the one that called us.")
 @click.option("--runtime", metavar="PATH", help="A file or /proc/self/fd/N that must be its executable too.")

@@ -229,7 +229,7 @@ def assignments(values: tuple[str, ...], option: str) -> dict[str, str | None]:
     return found
 
 
-@audit.command("workflow")
+@audit.command("workflow", short_help="Run a workflow under act and follow its inputs.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--input", "inputs", metavar="NAME[=TEXT]", multiple=True, help="Follow this input (TEXT or random).")
 @click.option(

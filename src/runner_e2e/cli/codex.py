@@ -107,7 +107,11 @@ def request(
     click.echo(json.dumps(parameters))
 
 
-@codex.command("identity", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@codex.command(
+    "identity",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Print the identity of a launch.",
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def identity(arguments: tuple[str, ...]) -> None:
     """Print the identity of a launch with ARGUMENTS: the same for every set of profile rules.

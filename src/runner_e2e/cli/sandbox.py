@@ -68,7 +68,12 @@ class WrapperCommand(click.Command):
             ctx.exit(125)
 
 
-@sandbox.command("exec", cls=WrapperCommand, context_settings={"allow_interspersed_args": False})
+@sandbox.command(
+    "exec",
+    cls=WrapperCommand,
+    context_settings={"allow_interspersed_args": False},
+    short_help="Run a command that cannot see what is hidden from it.",
+)
 @launch_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def execute(command: tuple[str, ...], **options: str | bool | tuple[str, ...] | None) -> int:
@@ -102,7 +107,7 @@ def execute(command: tuple[str, ...], **options: str | bool | tuple[str, ...] | 
         return failure_status(error.exit_code)
 
 
-@sandbox.command("probe")
+@sandbox.command("probe", short_help="Try on this host whether the walls hold.")
 @click.option(
     "--layout", default="paperclip", metavar="NAME", show_default=True, help="Layout to try: a name or a file."
 )

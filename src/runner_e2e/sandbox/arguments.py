@@ -41,7 +41,7 @@ class Option(Record):
 
 OPTIONS = (
     Option(name="--policy", value="FILE", help=f"JSON policy file (default: ${POLICY_VARIABLE})."),
-    Option(name="--layout", value="NAME", help="Hide what this layout names: paperclip, generic, or a JSON file."),
+    Option(name="--layout", value="NAME", help="Hide what this layout names: paperclip, generic, or a file."),
     Option(name="--provider", value="NAME", help="The kind of agent, where the layout tells them apart."),
     Option(name="--instance", value="DIR", help=f"The product's instance (default: ${INSTANCE_VARIABLE})."),
     Option(name="--state-dir", value="DIR", help="The run's own state directory."),

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class Attempt:
     @property
     def tries(self) -> str:
         """What it tries, in words."""
-        return " ".join((self.run.__doc__ or "").split())
+        said = self.run.func if isinstance(self.run, partial) else self.run
+        return " ".join((said.__doc__ or "").split())
 
 
 @dataclass(frozen=True, kw_only=True)
