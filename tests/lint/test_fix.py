@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from runner_e2e.lint import fix as engine
 from runner_e2e.lint.finding import Edit, Finding, Fix, Rule
 from runner_e2e.lint.fix import MAX_ROUNDS, Change, Outcome, apply_fixes, proposals
 from runner_e2e.lint.fix_files import unified_diff, write_changes
-from runner_e2e.lint.fixes.unchanged import applied, overlap, unchanged_elsewhere
+from runner_e2e.lint.fixes.unchanged import Taken, applied, unchanged_elsewhere
 from runner_e2e.lint.linter import Report, lint
 from runner_e2e.lint.rules import RULES
 from runner_e2e.lint.values import Confidence, Origin, Span
@@ -162,17 +163,40 @@ def test_no_file_of_ours_is_proposed_anything_when_it_is_gone(tmp_path: Path, mo
     assert proposals(report.findings, current=tmp_path) == {}
 
 
-def test_which_edits_overlap() -> None:
+def test_edits_that_may_not_be_made_leave_nothing_behind() -> None:
     def edit(start: int, end: int) -> Edit:
         return Edit(path="a", start=start, end=end, text="")
 
-    assert overlap(edit(1, 3), edit(2, 5))
-    assert overlap(edit(1, 3), edit(2, 2))
-    assert not overlap(edit(1, 3), edit(3, 5))
-    assert not overlap(edit(1, 3), edit(3, 3))
-    assert overlap(edit(2, 2), edit(2, 2))
-    assert not overlap(edit(1, 3), edit(4, 5))
-    assert not overlap(edit(1, 3), Edit(path="b", start=1, end=3, text=""))
+    taken = Taken()
+    assert taken.add([edit(1, 3)])
+    assert not taken.add([edit(5, 7), edit(2, 4)])
+    assert taken.add([edit(6, 9)])
+
+
+def test_time_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, "a: bad\n", (rule_of("bad", replaced("good")),), monkeypatch)
+    report = bench.lint({})
+    assert len(proposals(report.findings, current=tmp_path)) == 1
+    monkeypatch.setattr(engine, "TIME_LIMIT", -1.0)
+    assert proposals(report.findings, current=tmp_path) == {}
+
+
+def test_which_edits_overlap() -> None:
+    def edit(start: int, end: int, text: str = "") -> Edit:
+        return Edit(path="a", start=start, end=end, text=text)
+
+    def together(*edits: Edit) -> bool:
+        answers = {Taken().add(order) for order in permutations(edits)}
+        assert len(answers) == 1
+        return answers.pop()
+
+    assert not together(edit(1, 3), edit(2, 5))
+    assert not together(edit(1, 3), edit(2, 2))
+    assert together(edit(1, 3), edit(3, 5), edit(3, 3))
+    assert not together(edit(2, 2), edit(2, 2, "other"))
+    assert together(edit(2, 2), edit(2, 2), edit(1, 1), edit(2, 4))
+    assert not together(edit(0, 9), edit(9, 9), edit(8, 12))
+    assert together(edit(1, 3), edit(4, 5), Edit(path="b", start=1, end=3, text=""))
     touching = [Edit(path="a", start=2, end=2, text="-"), Edit(path="a", start=1, end=2, text="B")]
     assert applied("abc", touching) == "aB-c"
     assert applied("abcdef", [edit(4, 5), Edit(path="a", start=1, end=2, text="XY")]) == "aXYcdf"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from runner_e2e.errors import ConfigurationError
 from runner_e2e.lint.commits import LocalPins
 from runner_e2e.lint.files import default_paths
-from runner_e2e.lint.fixes.unchanged import applied, overlap, unchanged_elsewhere
+from runner_e2e.lint.fixes.unchanged import Taken, applied, unchanged_elsewhere
 from runner_e2e.lint.repository import Document, Repository, find_root, read_document
 from runner_e2e.lint.rules import RULES
 
@@ -29,6 +30,12 @@ __all__ = ["MAX_ROUNDS", "Change", "Outcome", "apply_fixes", "proposals"]
 
 MAX_ROUNDS = 50
 """So often files are linted again at most. Fixes that touch one another wait for the next round."""
+
+TIME_LIMIT = 10.0
+"""Seconds of processor time for the fixes of one report: a file of a machine may have thousands."""
+
+MAX_SECONDS = 120.0
+"""After so much processor time no round begins."""
 
 _MARK = "\ufeff"
 
@@ -110,12 +117,15 @@ def proposals(
 
     Paths of findings count from *current*; *texts* stand for files that are not written yet; *pins* knows the commits
     of tags (by default what other files of the repository say). Each fix by itself gives a file that parses and differs
-    only where it says so.
+    only where it says so. After :data:`TIME_LIMIT` seconds of processor time the rest has none.
     """
+    deadline = time.process_time() + TIME_LIMIT
     sources = _Sources(current, texts or {}, pins)
     repairs = {rule.id: rule.repair for rule in RULES if rule.repair is not None}
     found: dict[int, Fix] = {}
     for number, finding in enumerate(findings):
+        if time.process_time() > deadline:
+            break
         repair = repairs.get(finding.rule)
         document = sources.document(finding.span.path) if repair is not None else None
         if repair is None or document is None:
@@ -134,7 +144,7 @@ def _is_sound(fix: Fix, sources: _Sources) -> bool:
         # A script has no nodes; whoever repairs it has parsed what becomes of it.
         if document.root is not None and not unchanged_elsewhere(document.root, edits):
             return False
-        if any(overlap(one, other) for one in edits for other in edits if one is not other):
+        if len(set(edits)) != len(edits) or not Taken().add(edits):
             return False
     return bool(fix.edits)
 
@@ -176,7 +186,10 @@ class _Fixer:
     def run(self, only: Collection[str] | None) -> Outcome:
         report = before = self.lint(self.texts)
         withheld = 0
+        deadline = time.process_time() + MAX_SECONDS
         for _ in range(MAX_ROUNDS):
+            if time.process_time() > deadline:
+                break
             wanted = [finding for finding in report.findings if only is None or finding.rule in only]
             pairs = [(wanted[number], fix) for number, fix in self.propose(wanted, texts=self.texts).items()]
             withheld = sum(1 for _, fix in pairs if not fix.safe) if not self.unsafe else 0
@@ -199,16 +212,12 @@ class _Fixer:
     def _compatible(self, pairs: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:
         """Fixes that may be applied together: those that touch one another wait, equal edits are made once."""
         chosen: list[tuple[Finding, Fix]] = []
-        edits: dict[str, list[Edit]] = {}
+        taken = Taken()
         for finding, fix in pairs:
             if (not fix.safe and not self.unsafe) or _identity(finding, fix) in self.rejected:
                 continue
-            others = [(edit, other) for edit in fix.edits for other in edits.get(edit.path, ())]
-            if any(edit != other and overlap(edit, other) for edit, other in others):
-                continue
-            chosen.append((finding, fix))
-            for edit in fix.edits:
-                edits.setdefault(edit.path, []).append(edit)
+            if taken.add(fix.edits):
+                chosen.append((finding, fix))
         return chosen
 
     def _apply(self, report: Report, batch: list[tuple[Finding, Fix]]) -> Report:

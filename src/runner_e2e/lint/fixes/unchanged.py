@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.finding import Edit
 
-__all__ = ["applied", "overlap", "unchanged_elsewhere"]
+__all__ = ["Taken", "applied", "unchanged_elsewhere"]
 
 
 def applied(text: str, edits: Items[Edit]) -> str:
@@ -25,11 +26,41 @@ def applied(text: str, edits: Items[Edit]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def overlap(one: Edit, other: Edit) -> bool:
-    """Whether two edits of one file are about the same characters, or insert at the same place."""
-    if one.path != other.path:
-        return False
-    return (one.start, one.end) == (other.start, other.end) or (one.start < other.end and other.start < one.end)
+class Taken:
+    """The places of edits that are to be made together."""
+
+    def __init__(self) -> None:
+        self._edits: set[Edit] = set()
+        self._places: dict[str, list[tuple[int, int]]] = {}
+
+    def add(self, edits: Items[Edit]) -> bool:
+        """Takes the places of *edits*. An edit that is there already is made once.
+
+        False, and nothing is taken, when one is about the same characters as another edit, or inserts at the same
+        place.
+        """
+        new: list[Edit] = []
+        for edit in edits:
+            if edit in self._edits:
+                continue
+            if not self._is_free(edit):
+                for one in new:
+                    self._edits.remove(one)
+                    self._places[one.path].remove((one.start, one.end))
+                return False
+            new.append(edit)
+            self._edits.add(edit)
+            insort(self._places.setdefault(edit.path, []), (edit.start, edit.end))
+        return True
+
+    def _is_free(self, edit: Edit) -> bool:
+        # Taken places do not overlap, so those on either side say it all.
+        places = self._places.get(edit.path, [])
+        at = bisect_left(places, (edit.start, edit.end))
+        return all(
+            (start, end) != (edit.start, edit.end) and not (start < edit.end and edit.start < end)
+            for start, end in places[max(at - 1, 0) : at + 1]
+        )
 
 
 def unchanged_elsewhere(root: Node | None, edits: Items[Edit]) -> bool:
