@@ -15,6 +15,7 @@ from runner_e2e.lint.globs import Globs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
     from runner_e2e.cells.model import Catalog
     from runner_e2e.yaml_positions import Plain
 
