@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from runner_e2e.sandbox.canary import Finder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.canary import Canary
     from runner_e2e.sandbox.process_tree import Process
 
-__all__ = ["SCHEMA", "ExecSpool", "exec_json", "render_text", "shown", "write_json"]
+__all__ = ["SCHEMA", "ExecSpool", "command_line", "exec_json", "render_text", "shown", "write_json"]
 
 SCHEMA = "runner-e2e.audit/v1"
 
@@ -39,6 +39,11 @@ def shown(finder: Finder, text: str, *, limit: int = ARGUMENT_LENGTH) -> str:
     """*text* redacted, printable as UTF-8, and at most *limit* characters of it."""
     text = finder.redact(text).encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
+
+
+def command_line(arguments: Iterable[str]) -> str:
+    """*arguments* in one line, for reading; those with blanks in quotes, so that it shows where each ends."""
+    return " ".join(f"'{text}'" if not text or any(map(str.isspace, text)) else text for text in arguments)
 
 
 def exec_json(made: Exec, finder: Finder) -> dict[str, object]:
@@ -219,7 +224,7 @@ def leak_lines(audit: Audit, finder: Finder) -> list[str]:
                 leak.where, f"word {leak.argument} of the #! line"
             )
             lines.append(f"    {name}, characters {found.start}-{found.end}: {found.kind} of {found.canary}")
-        lines.append(f"    {clipped(' '.join(shown(finder, argument, limit=60) for argument in made.argv[:16]))}")
+        lines.append(f"    {clipped(command_line(shown(finder, argument, limit=60) for argument in made.argv[:16]))}")
         ancestors = [process.words for process in audit.lineage(made.process)[1:4] if process.words]
         lines += [f"    by {clipped(words)}" for words in ancestors]
     if audit.leaking_execs > TEXT_LEAKS:

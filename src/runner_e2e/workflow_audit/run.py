@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError, Place, UsageError
+from runner_e2e.sandbox.audit_report import command_line
 from runner_e2e.sandbox.canary import Finder
 from runner_e2e.sandbox.exec_audit import Exec, Options, audit
 from runner_e2e.workflow_audit.act_log import ActLog
@@ -299,7 +300,7 @@ def exec_sightings(made: Exec, step: StepRun | None, finder: Finder) -> list[Sig
     found: list[Sighting] = []
     for leak in made.leaks:
         part = f"argument {leak.argument}" if leak.where == "argument" else f"the {leak.where}"
-        words = " ".join(finder.redact(argument) for argument in made.argv)
+        words = command_line(finder.redact(argument) for argument in made.argv)
         failed = f" (not started: {made.error})" if made.error else ""
         found.append(
             Sighting(
