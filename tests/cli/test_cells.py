@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from ruamel.yaml import YAML
 from tests.cells.catalogs import SAMPLE
 
 from runner_e2e.cells.catalog import parse_catalog, read_catalog
@@ -305,3 +306,37 @@ def test_the_output_in_the_documentation_is_real(call: Callable[..., tuple[int, 
     assert command.startswith("$ runner-e2e cells ")
     code, out, _ = call(*command.split()[3:])
     assert (code, out) == (0, expected)
+
+
+def test_the_matrix_in_the_documentation_is_real(
+    call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(".github/runner-e2e.yml").write_text(example("catalog.md", "complete"))
+    monkeypatch.setenv("RUNNER_E2E_CAMPAIGN_KEY", bytes(range(32)).hex())
+    command, _, expected = example("selecting-cells.md", "matrix").partition("\n")
+    code, out, _ = call(*command.split()[3:])
+    assert (code, json.loads(out)) == (0, json.loads(expected))
+
+
+def test_the_workflow_in_the_documentation_gets_its_matrix(tmp_path: Path) -> None:
+    """The step is run; what the other job takes out of its output is there."""
+    (tmp_path / ".github" / "runner-e2e.yml").write_text(example("catalog.md", "complete"))
+    text = example("selecting-cells.md", "workflow")
+    jobs = YAML(typ="safe").load(text)["jobs"]
+    (step,) = jobs["plan"]["steps"]
+    environment = {
+        **os.environ,
+        **dict.fromkeys(step["env"], KEY.hex()),
+        "PYTHONPATH": str(ROOT / "src"),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+    }
+    program = f'runner-e2e() {{ {sys.executable} -m runner_e2e "$@"; }}\n'
+    subprocess.run(["bash", "-e", "-c", program + step["run"]], env=environment, check=True)
+    name, _, value = (tmp_path / "output").read_text().partition("=")
+    assert f"steps.{step['id']}.outputs.{name} " in jobs["plan"]["outputs"]["matrix"]
+    matrix = json.loads(value)
+    taken = re.findall(r"fromJSON\(needs\.plan\.outputs\.matrix\)\.(\w+)(\[0\])?", text)
+    assert sorted(taken) == [("max_parallel", ""), ("shards", "[0]")]
+    assert matrix["max_parallel"] == 8
+    for entry in matrix["shards"][0]["include"]:
+        assert set(re.findall(r"\{ matrix\.(\w+) \}", text)) <= set(entry)
