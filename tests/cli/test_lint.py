@@ -243,7 +243,32 @@ def test_all_rules_are_listed_with_profile_level_and_fix(call: Callable[..., tup
     assert "confidential  no confidential value" in out
 
 
+def test_where_nothing_is_to_lint_is_said(call: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    code, out, _ = call("empty")
+    assert code == 0
+    assert out.splitlines() == [
+        "no findings in 0 files",
+        "hint: no workflow and no action is there: lint at the root of a repository, or name files",
+    ]
+
+
 # --- What is known.
+
+
+def test_in_a_folder_of_the_repository_nothing_of_the_baseline_is_called_fixed(
+    call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(".git").mkdir()
+    assert call("--write-baseline", "b.json")[0] == 0
+    monkeypatch.chdir(".github")
+    assert "of the baseline" not in call("--baseline", "../b.json")[1]
+
+
+def test_a_baseline_without_an_end_is_damaged(call: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = call("--baseline", "/dev/zero")
+    assert code == 2
+    assert "it has more than 64 MiB" in err
 
 
 def test_a_baseline_holds_what_is_there_and_not_what_comes(call: Callable[..., tuple[int, str, str]]) -> None:

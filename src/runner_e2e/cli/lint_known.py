@@ -57,10 +57,12 @@ class Known:
         if self.baseline is None:
             return report
         from runner_e2e.lint.baseline import Scope, read_baseline, without_known
+        from runner_e2e.lint.files import find_root
         from runner_e2e.lint.selection import Selection as AnySelection
 
         baseline = read_baseline(self.baseline)
-        whole = self.since is None and not target.paths and selection == AnySelection()
+        everywhere = not target.paths and find_root(target.current) == target.current
+        whole = self.since is None and everywhere and selection == AnySelection()
         scope = Scope(current=target.current, label=target.label)
         return without_known(report, baseline, scope, judge=whole)
 

@@ -27,6 +27,8 @@ __all__ = ["SCHEMA", "Baseline", "Known", "Scope", "read_baseline", "render_base
 
 SCHEMA = "runner-e2e.lint-baseline/v1"
 
+_MAX_BYTES = 64 << 20
+
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Known:
@@ -97,7 +99,11 @@ def read_baseline(path: Path) -> Baseline:
     """
     place = Place(path=str(path))
     try:
-        data = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise _damaged(f"it has more than {_MAX_BYTES >> 20} MiB", place)
+        data = json.loads(content)
     except FileNotFoundError:
         raise ConfigurationError(
             "there is no baseline", fix="write it with `--write-baseline`, or correct the path", place=place
