@@ -176,3 +176,17 @@ def test_another_history(root: Path) -> None:
 def test_no_git(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "needs git" in refused(root, "main")
+
+
+def test_a_changed_submodule_holds_all_its_files(root: Path, tmp_path: Path) -> None:
+    above = tmp_path / "above"
+    above.mkdir()
+    git(above, "init", "-q")
+    git(above, "submodule", "--quiet", "add", str(root), "sub")
+    commit(above)
+    known = changes_since("HEAD", current=above)
+    assert not lint([above / "sub"], current=above, changes=known, selection=RULES).findings
+    write(above, "sub/.github/workflows/a.yml", f"{LEAK}# changed\n")
+    changed = changes_since("HEAD", current=above)
+    found = lint([above / "sub"], current=above, changes=changed, selection=RULES).findings
+    assert "sub/.github/workflows/a.yml" in {finding.span.path for finding in found}

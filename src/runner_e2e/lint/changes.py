@@ -24,7 +24,10 @@ __all__ = ["Changes", "changes_since"]
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Resolved paths of files that were added, changed, renamed or removed; findings show paths from *current*."""
+    """Resolved paths of files that were added, changed, renamed or removed; findings show paths from *current*.
+
+    A folder among them is a submodule: git tells that it changed, not what in it.
+    """
 
     paths: frozenset[str]
     current: Path
@@ -36,21 +39,30 @@ class Changes:
 
     def touch(self, entry: Entry, result: FileResult) -> bool:
         """Whether a file that the analysis of *entry* read, or asked for, changed; or the file itself."""
-        return os.path.realpath(entry.path) in self.paths or any(
-            os.path.realpath(f"{entry.root}/{relative}") in (self.folders if relative.endswith("/") else self.paths)
+        return self._holds(os.path.realpath(entry.path)) or any(
+            path in self.folders if relative.endswith("/") else self._holds(path)
             for relative in result.reads
+            for path in [os.path.realpath(f"{entry.root}/{relative}")]
         )
 
     def concern_catalog(self, entry: Entry) -> bool:
         """Whether the catalog changed, which says what is confidential in every file."""
-        return os.path.realpath(entry.root / CATALOG) in self.paths
+        return self._holds(os.path.realpath(entry.root / CATALOG))
 
     def has(self, path: str, flow: Sequence[FlowPlace]) -> bool:
         """Whether a finding stands in a changed file, or the way of its value leads through one."""
         return any(self._changed(each) for each in (path, *(place.span.path for place in flow)))
 
     def _changed(self, shown: str) -> bool:
-        return os.path.realpath(self.current / shown) in self.paths
+        return self._holds(os.path.realpath(self.current / shown))
+
+    def _holds(self, path: str) -> bool:
+        return path in self.paths or path.startswith(self.submodules)
+
+    @cached_property
+    def submodules(self) -> tuple[str, ...]:
+        """What the paths of all files in changed submodules begin with."""
+        return tuple(f"{path}/" for path in self.paths if os.path.isdir(path))  # noqa: PTH112 - text, as the others
 
 
 def changes_since(revision: str, *, current: Path) -> Changes:
