@@ -45,13 +45,14 @@ def write_report(report: Report, form: str, output: Path | None, target: Target)
     """
     from runner_e2e import gha
     from runner_e2e.lint.render import View, render
+    from runner_e2e.lint.render.sources import inert
     from runner_e2e.lint.render.text import summary
 
     colour = output is None and form == "text" and wants_colour(os.environ, terminal=sys.stdout.isatty())
     blob = "" if target.label else gha.blob_address()
     text = render(report, form, View(folder=target.current, label=target.label, colour=colour, blob=blob))
     if output is None:
-        click.echo(text, nl=False, color=colour)
+        click.echo(inert(text) if form == "markdown" else text, nl=False, color=colour)
         return
     try:
         output.write_text(text, encoding="utf-8", newline="\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import UsageError
+from runner_e2e.lint.render.sources import inert, one_line
 
 if TYPE_CHECKING:
     from runner_e2e.lint.report import Report
@@ -32,9 +33,9 @@ def traced(report: Report, path: str, line: int) -> str:
             continue
         ordered = sorted(point.variables.items(), key=lambda item: (not item[1].taints, item[0]))
         command = point.origin.text[point.start : point.end].strip().splitlines()[:1]
-        rows = [f"{span}: before `{command[0] if command else ''}`"]
-        rows += [f"  {name} = {value}" for name, value in ordered]
+        rows = [one_line(f"{span}: before `{command[0] if command else ''}`")]
+        rows += [one_line(f"  {name} = {value}") for name, value in ordered]
         blocks["\n".join(rows)] = None
     if not blocks:
         raise UsageError(f"no command of a script stands at {path}:{line}", fix="name the line of a command in `run:`")
-    return "\n".join(blocks)
+    return inert("\n".join(blocks))

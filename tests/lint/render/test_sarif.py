@@ -13,7 +13,7 @@ import pytest
 from tests.lint.render.reports import HOSTILE, PROBLEM, WORKFLOW, finding, fix_at, report, span
 
 from runner_e2e.lint.finding import FlowPlace
-from runner_e2e.lint.render import View, render
+from runner_e2e.lint.render import FORMATS, View, render
 from runner_e2e.lint.rules import RULES
 
 if TYPE_CHECKING:
@@ -148,6 +148,15 @@ def test_paths_are_uris(repository: Path, name: str) -> None:
     assert "](1)" in result["message"]["text"]
 
 
+def test_a_name_that_is_not_utf8_is_a_uri_of_bytes(repository: Path) -> None:
+    name = "\udcff.yml"
+    (repository / name).write_text("on: push\n")
+    (result,) = run_of(report(finding(where=span(name, 1, 4, 5))))["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "%FF.yml"
+    for form in FORMATS:
+        assert render(report(finding(where=span(name, 1, 4, 5))), form).encode()
+
+
 def test_paths_start_at_the_root_of_the_repository(repository: Path) -> None:
     view = View(folder=repository / ".github")
     inside, outside = span("workflows/w.yml"), span(str(repository.parent / "other.yml"))
@@ -161,3 +170,5 @@ def test_hostile_text_stays_text() -> None:
     flow = (FlowPlace(span=span(line=3), note=HOSTILE),)
     (result,) = run_of(report(finding(message=HOSTILE, why=HOSTILE, fix=HOSTILE, flow=flow)))["results"]
     assert result["message"]["text"].startswith(HOSTILE)
+    for form in ("sarif", "json"):  # read back the same, and no command of the runner
+        assert "##[" not in render(report(finding(message=HOSTILE)), form)

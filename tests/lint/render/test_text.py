@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.lint.render.reports import HOSTILE, PROBLEM, finding, fix_at, report, span
 
+from runner_e2e.errors import Place, Problem
 from runner_e2e.lint.finding import FlowPlace
 from runner_e2e.lint.linter import Report
 from runner_e2e.lint.render import View, render
@@ -76,6 +78,18 @@ def test_no_text_of_a_file_controls_the_terminal(repository: Path) -> None:
     text = render(report(made), "text")
     assert not re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
     assert "␛]0;x␇" in text
+
+
+def test_no_text_of_a_file_is_a_command_for_the_runner(repository: Path) -> None:
+    name = "x\n::error::y.yml"
+    (repository / name).write_text("::add-mask::x ##[add-mask]y\n")
+    where = span(name, 1, 1, 4)
+    made = finding(where=where, message=HOSTILE, why=HOSTILE, fix=HOSTILE, flow=(FlowPlace(span=where, note=HOSTILE),))
+    problem = Problem(what=f"what\n::error::{HOSTILE}", why="\n ::error::", place=Place(path=name))
+    text = render(replace(report(made), problems=(problem,)), "text")
+    assert "##[" not in text
+    assert not re.findall(r"^\s*::", text, re.MULTILINE)
+    assert "x␊::error::y.yml:1:1: error:" in text
 
 
 def test_a_file_that_is_gone_costs_only_its_lines(tmp_path: Path) -> None:

@@ -20,4 +20,5 @@ def render(report: Report, form: str, view: View | None = None) -> str:
     """*report* in one of :data:`FORMATS`, with a line feed at its end."""
     written = import_module(f"runner_e2e.lint.render.{form}").render(report, view or View())
     assert isinstance(written, str)
-    return written
+    # Names of files may have bytes that are not UTF-8.
+    return written.encode("utf-8", errors="backslashreplace").decode("utf-8")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e import gha
 from runner_e2e.errors import Place
-from runner_e2e.lint.render.sources import visible
+from runner_e2e.lint.render.sources import inert, visible
 from runner_e2e.lint.render.text import LEVELS, counted, summary
 
 if TYPE_CHECKING:
@@ -69,5 +69,5 @@ def _annotation(finding: Finding, view: View) -> str:
 
 
 def _plain(text: str) -> str:
-    """One line of the log that the runner does not take for a command, not even in its old form (``##[…]``)."""
-    return " ".join(visible(text).split()).replace("##[", "## [")
+    """One line of the log that the runner does not take for a command."""
+    return inert(" ".join(visible(text).split()))

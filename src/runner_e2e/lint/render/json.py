@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.render.sources import edited
+from runner_e2e.lint.render.sources import edited, inert_json
 
 if TYPE_CHECKING:
     from runner_e2e.errors import Problem
@@ -30,7 +30,7 @@ def render(report: Report, view: View) -> str:
         "findings": findings,
         "problems": [_problem(problem) for problem in report.problems],
     }
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return inert_json(json.dumps(document, ensure_ascii=False, indent=2)) + "\n"
 
 
 def _span(span: Span) -> dict[str, object]:

@@ -7,6 +7,7 @@ Terms and shapes: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.ht
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +18,7 @@ from runner_e2e import __version__
 from runner_e2e.lint.fingerprint import FINGERPRINT, fingerprints
 from runner_e2e.lint.render.descriptions import Description, describe
 from runner_e2e.lint.render.line_hashes import line_hashes
-from runner_e2e.lint.render.sources import edited
+from runner_e2e.lint.render.sources import edited, inert_json
 from runner_e2e.lint.rules import RULES
 from runner_e2e.lint.values import Confidence
 
@@ -42,7 +43,7 @@ Node = dict[str, Any]
 
 def render(report: Report, view: View) -> str:
     """One SARIF log with one run."""
-    return json.dumps(_Log(report, view).document(), ensure_ascii=False, indent=2) + "\n"
+    return inert_json(json.dumps(_Log(report, view).document(), ensure_ascii=False, indent=2)) + "\n"
 
 
 class _Log:
@@ -162,7 +163,7 @@ class _Log:
         relative = self.view.in_repository(path)
         if relative is None:
             return {"uri": Path(self.view.folder, path).resolve().as_uri()}
-        return {"uri": quote(relative), "uriBaseId": _ROOT}
+        return {"uri": quote(os.fsencode(relative)), "uriBaseId": _ROOT}
 
     def partial_fingerprints(self, number: int, finding: Finding) -> Node:
         """What stays when lines move. Code scanning takes the first; the upload action would compute the same."""

@@ -13,16 +13,35 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.finding import Edit
 
-__all__ = ["Sources", "edited", "visible"]
+__all__ = ["Sources", "edited", "inert", "inert_json", "one_line", "visible"]
 
 # C0 controls without tab, DEL, C1 controls, and what turns the direction of text: shown, they could rewrite a terminal.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_COMMAND = re.compile(r"^(\s*)::", re.MULTILINE)
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 
 
 def visible(text: str) -> str:
     """*text* with every control character replaced by one visible character; line feeds stay."""
     return _UNSAFE.sub(lambda found: chr(0x2400 + ord(found[0])) if ord(found[0]) < 0x20 else "\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """*text* with its line feeds visible as well."""
+    return visible(text).replace("\n", "\u240a")
+
+
+def inert(text: str) -> str:
+    """*text*, of which the CI runner takes no line for a command, should this be the log of a job.
+
+    It looks for ``::`` at the beginning, behind blanks, and for the older ``##[`` anywhere.
+    """
+    return _COMMAND.sub(r"\1: :", text.replace("##[", "## ["))
+
+
+def inert_json(text: str) -> str:
+    """The same for JSON, whose lines never begin with ``::``: what is read from it stays as it is."""
+    return text.replace("##[", "##\\u005b")
 
 
 class Sources:

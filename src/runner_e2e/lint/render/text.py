@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.render.sources import visible
+from runner_e2e.lint.render.sources import inert, one_line, visible
 
 if TYPE_CHECKING:
     from runner_e2e.errors import Problem
@@ -32,7 +32,7 @@ def render(report: Report, view: View) -> str:
     writer = _Writer(view)
     blocks = [writer.problem(problem) for problem in report.problems]
     blocks += [writer.finding(finding) for finding in report.findings]
-    return "\n".join([*blocks, *writer.end(report)]) + "\n"
+    return inert("\n".join([*blocks, *writer.end(report)])) + "\n"
 
 
 def counted(number: int, noun: str) -> str:
@@ -62,15 +62,15 @@ class _Writer:
         return [f"  {self.paint(label + ':', 'word')} {visible(text)}"] if text else []
 
     def problem(self, problem: Problem) -> str:
-        place = self.paint(f"{visible(str(problem.place))}:", "place") + " " if problem.place else ""
+        place = self.paint(f"{one_line(str(problem.place))}:", "place") + " " if problem.place else ""
         lines = [place + self.paint(visible(problem.what), "error")]
         lines += self.labelled("why", problem.why) + self.labelled("fix", problem.fix)
         return "\n".join(lines) + "\n"
 
     def finding(self, finding: Finding) -> str:
         rule = self.paint(f"[{finding.rule}, {finding.confidence.name.lower()} confidence]", "rule")
-        place = self.paint(f"{visible(str(finding.span))}:", "place")
-        out = [f"{place} {self.paint(finding.level + ':', finding.level)} {visible(finding.message)} {rule}"]
+        place = self.paint(f"{one_line(str(finding.span))}:", "place")
+        out = [f"{place} {self.paint(finding.level + ':', finding.level)} {one_line(finding.message)} {rule}"]
         out += self.excerpt(finding.span, finding.level)
         out += self.labelled("why", finding.why) + self.labelled("fix", finding.fix)
         if finding.flow:
@@ -80,7 +80,7 @@ class _Writer:
 
     def step(self, number: int, place: FlowPlace, finding: Finding) -> list[str]:
         """One place of the way; its line too when it stands in another file, where the reader is not looking."""
-        lines = [f"    {number}. {visible(str(place.span))}: {visible(place.note)}"]
+        lines = [f"    {number}. {one_line(str(place.span))}: {one_line(place.note)}"]
         if place.span.path != finding.span.path:
             text = self.sources.line(place.span.path, place.span.line).strip()
             if text:

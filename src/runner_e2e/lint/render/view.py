@@ -45,4 +45,4 @@ class View:
         from urllib.parse import quote  # most reports have no links
 
         relative = self.in_repository(path) if self.blob else None
-        return f"{self.blob}/{quote(relative)}#L{line}" if relative else ""
+        return f"{self.blob}/{quote(os.fsencode(relative))}#L{line}" if relative else ""
