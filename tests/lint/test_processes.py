@@ -25,7 +25,7 @@ def run(body: str) -> subprocess.CompletedProcess[str]:
         """
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(head) + textwrap.dedent(body)],
-        capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT / "src")}, timeout=60,
+        capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT / "src")}, timeout=120,
     )  # fmt: skip
 
 
@@ -128,3 +128,30 @@ def test_no_disk_is_needed() -> None:
         """
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_memory_does_not_grow_with_the_number_of_files(tmp_path: Path) -> None:
+    """As the command runs it: without the collector of cycles."""
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    steps = "".join(f"      - run: |\n          x=$ID\n          echo {number} | tool\n" for number in range(30))
+    for number in range(220):
+        (folder / f"{number}.yml").write_text(
+            "on: {workflow_dispatch: {inputs: {selected-id: {required: true}}}}\njobs:\n  a:\n    runs-on: x\n"
+            f"    env: {{ID: '${{{{ inputs.selected-id }}}}'}}\n    steps:\n{steps}"
+        )
+    done = run(
+        f"""
+        import gc
+        from runner_e2e.lint.linter import default_paths, lint
+        def pages():
+            return int(Path("/proc/self/statm").read_text().split()[1])
+        paths = default_paths(Path({str(tmp_path)!r}))
+        gc.disable()
+        lint(paths[:20], current=Path.cwd())
+        before = pages()
+        lint(paths[20:], current=Path.cwd())
+        print((pages() - before) * os.sysconf("SC_PAGE_SIZE") < 10_000_000)
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
