@@ -265,6 +265,17 @@ def test_in_a_folder_of_the_repository_nothing_of_the_baseline_is_called_fixed(
     assert "of the baseline" not in call("--baseline", "../b.json")[1]
 
 
+def test_a_name_that_is_no_utf_8_is_remembered_and_known(call: Callable[..., tuple[int, str, str]]) -> None:
+    Path(".git").mkdir()
+    Path(".github/workflows/w.yml").rename(".github/workflows/\udcff.yml")
+    first = call("--format", "json")
+    assert call("--format", "json") == first == call("--format", "json", "--no-cache")
+    assert call("--write-baseline", "b.json")[0] == 0
+    code, out, _ = call("--baseline", "b.json")
+    assert code == 0
+    assert "hint" not in out
+
+
 def test_a_baseline_without_an_end_is_damaged(call: Callable[..., tuple[int, str, str]]) -> None:
     code, _, err = call("--baseline", "/dev/zero")
     assert code == 2

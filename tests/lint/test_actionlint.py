@@ -15,6 +15,7 @@ from runner_e2e.lint.actionlint import Actionlint, find_actionlint, without_repe
 from runner_e2e.lint.actionlint_places import Places
 from runner_e2e.lint.checkers import Checked
 from runner_e2e.lint.finding import Finding
+from runner_e2e.lint.linter import lint
 from runner_e2e.lint.values import Confidence, Span
 
 if TYPE_CHECKING:
@@ -263,6 +264,36 @@ def test_what_we_say_ourselves_is_not_said_twice() -> None:
     gone = [made("actionlint/expression"), made("actionlint/syntax-check", path="bad.yml")]
     problem = Problem(what="not valid YAML", place=Place(path="bad.yml", line=3))
     assert without_repetitions([*kept, *gone], [problem, Problem(what="no place")]) == kept
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        ("{uses: ./.github/workflows/none.yml}", 1),
+        ("{uses: ./.github/workflows/called.yml, with: {it: a, bad: 1}, secrets: {s: a}}", 1),
+        ("{uses: ./.github/workflows/called.yml, secrets: {s: a}}", 1),
+        ("{uses: ./.github/workflows/called.yml, with: {it: a}, secrets: {s: a, bad: a}}", 1),
+        ("{runs-on: ubuntu-latest, steps: [{uses: ./none}]}", 1),
+        ("{runs-on: ubuntu-latest, steps: [{uses: ./act}]}", 1),
+        ("{runs-on: ubuntu-latest, steps: [{uses: ./act, with: {it: a, bad: a}}]}", 1),
+        ("{runs-on: ubuntu-latest, steps: [{uses: ./act, with: {it: a}}]}", 0),
+    ],
+)
+def test_a_wrong_reference_is_said_once(job: str, told: int) -> None:
+    given = "inputs: {it: {required: true, type: string}}, secrets: {s: {required: true}}"
+    jobs = "jobs: {a: {runs-on: ubuntu-latest, steps: [{run: echo}]}}"
+    write(f"on: {{workflow_call: {{{given}}}}}\n{jobs}\n", ".github/workflows/called.yml")
+    action = "name: a\ndescription: a\ninputs: {it: {required: true}}\nruns: {using: composite, steps: []}\n"
+    write(action, "act/action.yml")
+    path, _ = write(f"on: push\njobs: {{a: {job}}}\n")
+    found = lint([path], current=Path.cwd(), foreign=Actionlint(program=str(REAL), current=Path.cwd())).findings
+    assert [finding.rule for finding in found] == ["invalid-reference"] * told
+
+
+def test_an_unknown_label_is_told_without_all_that_there_are() -> None:
+    (finding,) = check(write(GOOD.replace("ubuntu-latest", "our-machine"))).findings
+    assert finding.message == 'label "our-machine" is unknown'
+    assert ".github/actionlint.yaml" in finding.fix
 
 
 def test_other_work_is_done_while_it_runs() -> None:

@@ -75,7 +75,7 @@ class Known:
         text = render_baseline(report, Scope(current=target.current, label=target.label))
         beside = self.written.with_name(f".{self.written.name}.{os.getpid()}")
         try:
-            beside.write_text(text, encoding="utf-8", newline="\n")
+            beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
             beside.replace(self.written)
         except OSError as error:
             beside.unlink(missing_ok=True)

@@ -46,9 +46,13 @@ _JOBS = re.compile(rb"^[\"']?jobs[\"']?[ \t]*:", re.MULTILINE)
 _KIND = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _CODES = re.compile(r"\x1b\[[0-9;]*m")
 _SHELLCHECK = re.compile(r"^shellcheck reported issue in this script: (SC\d+):(\w+):(\d+):(\d+): ")
+# What it says of a local action or workflow that is not there, or is given other inputs than it has.
+_REFERENCE = re.compile(r'could not read reusable workflow|missing (?:input|secret) "|(?:input|secret) "')
+_LABEL = re.compile(r'(?P<fact>label ".*?" is unknown)\. available labels are ', re.DOTALL)
 _SHELLCHECK_LEVELS: dict[str, Level] = {"error": "error", "warning": "warning", "info": "note", "style": "note"}
 # What may be right on the runners of a repository, or works still, is a warning; the rest GitHub refuses.
 _WARNINGS = frozenset({"action", "deprecated-commands", "pyflakes", "runner-label"})
+_OWN_LABELS = "correct it, or list it in `.github/actionlint.yaml` below `self-hosted-runner:`, `labels:`"
 _INSTALL = "pip install 'runner-e2e-action[actionlint]'"
 
 
@@ -132,6 +136,10 @@ class Actionlint:
         level: Level = "warning" if kind in _WARNINGS else "error"
         if "is deprecated" in text:
             level = "note"
+        fix = ""
+        label = _LABEL.match(text)
+        if label is not None:  # its message goes on with all labels that GitHub has
+            text, fix = label["fact"], _OWN_LABELS
         script: tuple[int, int] | None = None
         shellcheck = _SHELLCHECK.match(text)
         if shellcheck is not None:
@@ -144,6 +152,7 @@ class Actionlint:
             confidence=Confidence.HIGH,
             span=places.span(name, message["line"], message["column"], script=script),
             message=text,
+            fix=fix,
         )
 
 
@@ -151,16 +160,17 @@ def without_repetitions(findings: Iterable[Finding], problems: Iterable[Problem]
     """*findings* without those of actionlint that our own rules or *problems* tell as well."""
     findings = list(findings)
     unread = {problem.place.path for problem in problems if problem.place is not None}
-    refused = {(each.span.path, each.span.line) for each in findings if each.rule == "invalid-expression"}
-    return [
-        each
-        for each in findings
-        if not each.rule.startswith(PREFIX)
-        or (
-            each.span.path not in unread
-            and (each.rule != f"{PREFIX}expression" or (each.span.path, each.span.line) not in refused)
+    told = {(each.rule, each.span.path, each.span.line) for each in findings}
+
+    def is_told(finding: Finding) -> bool:
+        path, line = finding.span.path, finding.span.line
+        return (
+            path in unread
+            or (finding.rule == f"{PREFIX}expression" and ("invalid-expression", path, line) in told)
+            or (_REFERENCE.match(finding.message) is not None and ("invalid-reference", path, line) in told)
         )
-    ]
+
+    return [each for each in findings if not each.rule.startswith(PREFIX) or not is_told(each)]
 
 
 class _FailedError(Exception):

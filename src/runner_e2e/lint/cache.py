@@ -118,7 +118,7 @@ class Cache:
         reads = {relative: self._digest(root, relative) for relative in result.reads}
         if not all(self._is_settled(path) for path in (str(entry.path), *(f"{root}/{one}" for one in reads))):
             return
-        body = json.dumps({**to_data(result), "reads": reads}, ensure_ascii=False, separators=(",", ":")).encode()
+        body = json.dumps({**to_data(result), "reads": reads}, separators=(",", ":")).encode()
         temporary = f"{self.folder}/.{os.getpid()}-{os.urandom(8).hex()}"
         try:
             with open(temporary, "xb") as stream:  # noqa: PTH123
