@@ -1,13 +1,16 @@
-"""What a launch costs, beside a bare exec, a bare Landlock launcher and bubblewrap: ``python3 benchmarks/sandbox.py``.
+"""What a launch costs, beside a bare exec, a bare Landlock launcher and its peers: ``python3 benchmarks/sandbox.py``.
 
 All ways start ``/bin/true`` with the same nine hidden directories, one of them with an exposed entry. Rounds are
-interleaved, so that a busy machine slows all ways alike; the least and the middle time of each are shown. ``--assert``
-fails when an aim is missed.
+interleaved, so that a busy machine slows all ways alike; the least and the middle time of each are shown, and the
+processor time of everything that a launch starts, where a control group can be made to count it. ``--pause`` is what a
+harness does between launches: the processes of the next one are made then. Without it launches come one upon another.
+``--assert`` fails when an aim is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import statistics
@@ -15,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +29,12 @@ from runner_e2e.sandbox.harness import Launcher, Prepared  # noqa: E402
 from runner_e2e.sandbox.policy import Policy  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 HIDDEN = 9
 HARNESS_BYTES = 500_000_000
+BUBBLEWRAP = "bubblewrap, same namespaces and covers"
+NPM_PACKAGE = "@anthropic-ai/sandbox-runtime"
 
 BARE_LANDLOCK = """
 import ctypes, os, struct, sys
@@ -55,6 +61,55 @@ print(min(best) * 1e6)
 """
 
 
+@dataclass
+class Times:
+    """Milliseconds of each launch, and processor milliseconds of all of them (nan where nothing counts them)."""
+
+    elapsed: list[float] = field(default_factory=list)
+    processor: float = 0.0
+
+    @property
+    def least(self) -> float:
+        """The quickest launch."""
+        return min(self.elapsed)
+
+    @property
+    def middle(self) -> float:
+        """The median."""
+        return statistics.median(self.elapsed)
+
+
+class Meter:
+    """Counts the processor time of this process and all that it starts, by a control group of its own."""
+
+    def __init__(self) -> None:
+        self.group, self.file = Path("/nonexistent"), ""
+        for parent, file in (("/sys/fs/cgroup", "cpu.stat"), ("/sys/fs/cgroup/cpuacct", "cpuacct.usage")):
+            group = Path(parent) / f"sandbox-benchmark-{os.getpid()}"
+            try:
+                group.mkdir()
+                (group / "cgroup.procs").write_text(str(os.getpid()))
+            except OSError:
+                continue
+            self.group, self.file = group, file
+
+    def read(self) -> float:
+        """Milliseconds so far."""
+        try:
+            words = (self.group / self.file).read_text().split()
+        except OSError:
+            return float("nan")
+        return int(words[1]) / 1e3 if self.file == "cpu.stat" else int(words[0]) / 1e6
+
+    def close(self) -> None:
+        """Goes back to where this process was, and removes the group."""
+        try:
+            (self.group.parent / "cgroup.procs").write_text(str(os.getpid()))
+            self.group.rmdir()
+        except OSError:
+            return
+
+
 def make_place() -> Path:
     place = Path(tempfile.mkdtemp(prefix="sandbox-benchmark-")).resolve()
     place.chmod(0o755)
@@ -72,6 +127,10 @@ def policy_of(place: Path) -> Policy:
     return Policy(hide=hidden, expose=(str(place / "hidden-0" / "own"),), hide_deputies=False)
 
 
+def environment_of(place: Path) -> dict[str, str]:
+    return {"HOME": str(place / "home"), "PATH": os.defpath}
+
+
 def bubblewrap(place: Path, *, every: bool) -> list[str]:
     words = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev"]
     if not every:
@@ -83,12 +142,29 @@ def bubblewrap(place: Path, *, every: bool) -> list[str]:
     return [*words, "--unshare-pid", "--unshare-ipc", "--new-session", "--die-with-parent", "/bin/true"]
 
 
-def by_process(words: list[str], place: Path, python: str) -> Callable[[], None]:
-    environment = {"HOME": str(place / "home"), "PATH": os.defpath}
-    del python
+def sandbox_runtime(place: Path) -> list[str] | str:
+    """The npm sandbox-runtime, installed for this run; a text says why it is absent."""
+    missing = [name for name in ("npm", "node", "bwrap", "socat", "rg") if not shutil.which(name)]
+    if missing:
+        return f"it needs {', '.join(missing)}"
+    words = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(place / "npm")]
+    done = subprocess.run([*words, NPM_PACKAGE], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return "npm could not install it"
+    hidden = list(policy_of(place).hide)
+    settings = {
+        "network": {"allowedDomains": [], "deniedDomains": []},
+        "filesystem": {"denyRead": hidden, "allowWrite": [str(place / "work")], "denyWrite": []},
+    }
+    (place / "settings.json").write_text(json.dumps(settings))
+    return [str(place / "npm/node_modules/.bin/srt"), "--settings", str(place / "settings.json"), "--", "/bin/true"]
+
+
+def by_process(words: list[str], place: Path, environment: Mapping[str, str] | None = None) -> Callable[[], None]:
+    variables = environment or environment_of(place)
 
     def run() -> None:
-        done = subprocess.run(words, cwd=place / "work", env=environment, capture_output=True, check=False)
+        done = subprocess.run(words, cwd=place / "work", env=variables, capture_output=True, check=False)
         if done.returncode:
             raise SystemExit(f"{words[:3]} failed with {done.returncode}: {done.stderr.decode()}")
 
@@ -114,60 +190,66 @@ def quick_entry(place: Path, python: str) -> list[str]:
     return [*words, "--expose", policy.expose[0], "--", "/bin/true"]
 
 
-def measure(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for name, run in ways.items():
+def measure(ways: Mapping[str, Callable[[], None]], rounds: int, *, pause: float, meter: Meter) -> dict[str, Times]:
+    """Each way *rounds* times, one after the other; what is done in the pauses counts to the way before."""
+    times = {name: Times() for name in ways}
+    for run in ways.values():
         run()
-        del name
     for _ in range(rounds):
         for name, run in ways.items():
-            began = time.perf_counter()
+            time.sleep(pause)
+            before, began = meter.read(), time.perf_counter()
             run()
-            times[name].append((time.perf_counter() - began) * 1000)
+            times[name].elapsed.append((time.perf_counter() - began) * 1000)
+            time.sleep(pause)
+            times[name].processor += (meter.read() - before) / rounds
     return times
 
 
-def show(times: dict[str, list[float]], base: str) -> None:
-    unit = min(times[base])
-    for name, values in times.items():
-        least, middle = min(values), statistics.median(values)
-        print(f"  {name:44} {least:8.2f} ms {middle:8.2f} ms {least / unit:8.1f} x")
+def show(times: Mapping[str, Times], base: str) -> None:
+    for name, one in times.items():
+        ratios = f"{one.least / times[base].least:7.2f} x {one.middle / times[base].middle:7.2f} x"
+        print(f"  {name:42} {one.least:8.2f} ms {one.middle:8.2f} ms {ratios}   {one.processor:7.2f} ms processor")
 
 
-def ways_of(place: Path, python: str, launcher: Launcher) -> dict[str, Callable[[], None]]:
-    prepared = launcher.prepare(
-        policy_of(place),
-        directory=str(place / "work"),
-        environment={"HOME": str(place / "home"), "PATH": os.defpath},
-    )
+def ways_of(place: Path, python: str, ready: Launcher, cold: Launcher) -> dict[str, Callable[[], None]]:
     ways = {
-        "bare exec": by_process(["/bin/true"], place, python),
-        "python3 -I -S -c pass": by_process([python, "-I", "-S", "-c", "pass"], place, python),
-        "bare ctypes Landlock launcher": by_process(
-            [python, "-I", "-S", "-c", BARE_LANDLOCK, "/bin/true"], place, python
-        ),
-        "scripts/agent_sandbox.py": by_process(quick_entry(place, python), place, python),
-        "library launch": by_library(launcher, prepared),
+        "bare exec": by_process(["/bin/true"], place),
+        "python3 -I -S -c pass": by_process([python, "-I", "-S", "-c", "pass"], place),
+        "bare ctypes Landlock launcher": by_process([python, "-I", "-S", "-c", BARE_LANDLOCK, "/bin/true"], place),
+        "scripts/agent_sandbox.py": by_process(quick_entry(place, python), place),
     }
+    for name, launcher in (("library launch", ready), ("library launch without standby", cold)):
+        prepared = launcher.prepare(policy_of(place), directory=str(place / "work"), environment=environment_of(place))
+        ways[name] = by_library(launcher, prepared)
     if shutil.which("bwrap"):
-        ways["bubblewrap, minimal"] = by_process(bubblewrap(place, every=False), place, python)
-        ways["bubblewrap, same namespaces and covers"] = by_process(bubblewrap(place, every=True), place, python)
-    if path := shutil.which("srt"):
-        ways["sandbox-runtime (npm)"] = by_process([path, "/bin/true"], place, python)
+        ways["bubblewrap, minimal"] = by_process(bubblewrap(place, every=False), place)
+        ways[BUBBLEWRAP] = by_process(bubblewrap(place, every=True), place)
     return ways
 
 
-def siblings(place: Path, python: str, launcher: Launcher, rounds: int) -> tuple[float, float]:
+def rates(ways: Mapping[str, Callable[[], None]], seconds: float) -> None:
+    """Prints how many launches a second come one upon another, the processes of the next one made in between or not."""
+    for name in ("library launch", BUBBLEWRAP):
+        if name in ways:
+            count, began = 0, time.perf_counter()
+            while time.perf_counter() - began < seconds:
+                ways[name]()
+                count += 1
+            print(f"one upon another, {name}: {count / (time.perf_counter() - began):.0f} a second")
+
+
+def siblings(place: Path, launcher: Launcher, rounds: int, *, pause: float, meter: Meter) -> tuple[float, float]:
     """Least time of a library launch without and with 10,000 siblings of the hidden directories."""
     prepared = launcher.prepare(policy_of(place), directory=str(place / "work"), environment={"PATH": os.defpath})
-    few = measure({"few": by_library(launcher, prepared)}, rounds)["few"]
+    ways = {"launch": by_library(launcher, prepared)}
+    few = measure(ways, rounds, pause=pause, meter=meter)["launch"]
     for index in range(10_000):
         (place / f"sibling-{index}").touch()
-    many = measure({"many": by_library(launcher, prepared)}, rounds)["many"]
+    many = measure(ways, rounds, pause=pause, meter=meter)["launch"]
     for index in range(10_000):
         (place / f"sibling-{index}").unlink()
-    del python
-    return min(few), min(many)
+    return few.least, many.least
 
 
 def steady(place: Path, python: str) -> dict[str, float]:
@@ -185,42 +267,59 @@ def steady(place: Path, python: str) -> dict[str, float]:
     return found
 
 
+def run(options: argparse.Namespace, place: Path, meter: Meter) -> list[str]:
+    """Measures and prints everything; returns the aims that were missed."""
+    missed = []
+    pause, rounds = options.pause, options.rounds
+    with Launcher(python=options.python) as ready, Launcher(python=options.python, keep_standby=False) as cold:
+        ways = ways_of(place, options.python, ready, cold)
+        print(f"launch of /bin/true, {HIDDEN} hidden directories, user {os.geteuid()}: least, middle, times bare exec")
+        times = measure(ways, rounds, pause=pause, meter=meter)
+        show(times, "bare exec")
+        runtime = sandbox_runtime(place)
+        if isinstance(runtime, str):
+            print(f"  sandbox-runtime (npm) is absent: {runtime}")
+        else:
+            way = {"sandbox-runtime (npm)": by_process(runtime, place, {**os.environ, "HOME": str(place / "home")})}
+            found = measure(way, 3, pause=pause, meter=meter)
+            show({**found, "bare exec": times["bare exec"]}, "bare exec")
+        held = bytearray(HARNESS_BYTES)
+        held[:: os.sysconf("SC_PAGESIZE")] = b"x" * len(held[:: os.sysconf("SC_PAGESIZE")])
+        print(f"from a process that holds {HARNESS_BYTES // 1_000_000} MB:")
+        some = {name: way for name, way in ways.items() if "library" in name or "bubble" in name}
+        large = measure(some, rounds, pause=pause, meter=meter)
+        show(large, "library launch")
+        del held
+        rates(ways, options.seconds)
+        few, many = siblings(place, ready, rounds, pause=pause, meter=meter)
+        print(f"library launch: {few:.2f} ms; with 10,000 siblings {many:.2f} ms")
+        missed += ["10,000 siblings"] * (many > 1.2 * few)
+    for name, value in steady(place, options.python).items():
+        print(f"open and close a file, {name}: {value:.2f} µs")
+    ratio = times["scripts/agent_sandbox.py"].least / times["bare ctypes Landlock launcher"].least
+    print(f"scripts/agent_sandbox.py is {ratio:.2f} x a bare ctypes Landlock launcher (aim: 1.3)")
+    missed += ["agent_sandbox.py"] * (ratio > 1.3)
+    for size, one in (("small", times), ("500 MB", large)):
+        if BUBBLEWRAP in one:
+            ratio = one["library launch"].least / one[BUBBLEWRAP].least
+            print(f"library launch, {size} harness, is {ratio:.2f} x bubblewrap with the same (aim: 1.0)")
+            missed += [f"library launch, {size}"] * (ratio > 1.0)
+    return missed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--pause", type=float, default=0.04, help="seconds before and after each launch")
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long launches come one upon another")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--assert", dest="strict", action="store_true", help="fail when an aim is missed")
     options = parser.parse_args()
-    place = make_place()
-    missed = []
+    place, meter = make_place(), Meter()
     try:
-        with Launcher(python=options.python) as launcher:
-            print(
-                f"launch of /bin/true, {HIDDEN} hidden directories, user {os.geteuid()}: least, middle, times bare exec"
-            )
-            times = measure(ways_of(place, options.python, launcher), options.rounds)
-            show(times, "bare exec")
-            held = bytearray(HARNESS_BYTES)
-            held[:: os.sysconf("SC_PAGESIZE")] = b"x" * len(held[:: os.sysconf("SC_PAGESIZE")])
-            large = measure(ways_of(place, options.python, launcher), options.rounds)
-            print(f"from a process that holds {HARNESS_BYTES // 1_000_000} MB:")
-            show({name: large[name] for name in large if "library" in name or "bubble" in name}, "library launch")
-            del held
-            few, many = siblings(place, options.python, launcher, options.rounds)
-            print(f"library launch: {few:.2f} ms; with 10,000 siblings {many:.2f} ms")
-        for name, value in steady(place, options.python).items():
-            print(f"open and close a file, {name}: {value:.2f} µs")
-        ratio = min(times["scripts/agent_sandbox.py"]) / min(times["bare ctypes Landlock launcher"])
-        print(f"scripts/agent_sandbox.py is {ratio:.2f} x a bare ctypes Landlock launcher (aim: 1.3)")
-        missed += ["agent_sandbox.py"] * (ratio > 1.3)
-        peer = "bubblewrap, same namespaces and covers"
-        if peer in times:
-            for name, found in (("small", times), ("500 MB", large)):
-                ratio = min(found["library launch"]) / min(found[peer])
-                print(f"library launch, {name} harness, is {ratio:.2f} x bubblewrap with the same (aim: 1.0)")
-                missed += [f"library launch, {name}"] * (ratio > 1.0)
-        missed += ["10,000 siblings"] * (many > 1.2 * few)
+        missed = run(options, place, meter)
     finally:
+        meter.close()
         shutil.rmtree(place)
     print("aims missed:", ", ".join(missed) or "none")
     return 1 if missed and options.strict else 0

@@ -38,7 +38,10 @@ def test_every_descriptor_arrives_in_its_role(tmp_path: Path, with_program: bool
     map_ = os.open(tmp_path / "map", os.O_RDONLY)
     ours, theirs = request.pair()
     try:
-        request.send(ours, request.Request(packed=request.pack(PLAN), argv=PLAN.argv, streams=Streams(**sent), maps={(3, 4): map_}))
+        request.send(
+            ours,
+            request.Request(packed=request.pack(PLAN), argv=PLAN.argv, streams=Streams(**sent), maps={(3, 4): map_}),
+        )
         received = request.receive(theirs)
     finally:
         ours.close()

@@ -83,8 +83,7 @@ class World:
             harness.stdin.flush()
             answer = harness.stdout.readline()
         except BaseException:
-            harness.kill()
-            harness.communicate()
+            harness.communicate()  # it takes away what would outlast it
             raise
         if not answer:
             raise LaunchError(
@@ -174,7 +173,7 @@ class World:
             self.harness.communicate()
             shutil.rmtree(self.root)
         except BaseException:  # an interrupt from the keyboard
-            self.harness.kill()
+            self.harness.communicate()
             shutil.rmtree(self.root, ignore_errors=True)
             raise
 

@@ -53,8 +53,6 @@ def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
             inside.become(connection, agents, mask, warm=warm)
         agents.close()
         connection.close()
-        if warm:
-            kernel.prefault()
         message, descriptors = request.receive_descriptors(link, _LONGEST_MESSAGE)
         if not descriptors:
             os._exit(0)  # nothing was asked for, or it was refused

@@ -22,7 +22,7 @@ class Standby:
     """Two waiting processes, and the connection to them."""
 
     def __init__(self, kind: Kind, *, mask: bytes, warm: bool = False) -> None:
-        """Makes them. *mask* is the agent's signal mask. *warm*: they take at once the page faults of a launch.
+        """Makes them. *mask* is the agent's signal mask. *warm*: the agent's takes the page faults of a launch at once.
 
         Only in a process with one thread. Raises :class:`OSError` where the namespaces are refused.
         """

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -16,9 +19,6 @@ from click.testing import CliRunner
 from runner_e2e.cli.group import runner_e2e
 from runner_e2e.sandbox import fixture, probe
 from runner_e2e.sandbox.layouts import read_layout
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMED_DENIED = {
     "run:otherDurableSession",
@@ -90,8 +90,8 @@ def test_an_attempt_that_fails_outside_is_a_failure(monkeypatch: pytest.MonkeyPa
     trials = fixture.World.trials
     calls: list[int] = []
 
-    def blunt(self: fixture.World, *arguments: Any) -> dict[str, Any]:
-        found = trials(self, *arguments)
+    def blunt(self: fixture.World, *arguments: Any, **options: Any) -> dict[str, Any]:
+        found = trials(self, *arguments, **options)
         if not calls:
             found["read"] = type(found["read"])(name="read", outcome="denied", detail="EACCES")
         calls.append(1)
@@ -108,12 +108,11 @@ def test_on_ci_a_failure_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     assert invoke("--layout", "generic", "--ci").return_value == 1
 
 
-def test_an_interrupt_ends_the_probe_and_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_probe_and_leaves_nothing() -> None:
     """In whichever phase it comes: while a world is made, while attempts are made outside, and inside."""
     words = [sys.executable, "-m", "runner_e2e", "sandbox", "probe"]
     for seconds in (0.4, 1.2, 2.5):
-        place = tmp_path / str(seconds)
-        place.mkdir()
+        place = Path(tempfile.mkdtemp())  # short: a socket is made in it
         process = subprocess.Popen(
             words,
             env={**os.environ, "TMPDIR": str(place)},
@@ -128,6 +127,7 @@ def test_an_interrupt_ends_the_probe_and_leaves_nothing(tmp_path: Path) -> None:
         assert process.returncode in {0, 130, -signal.SIGINT}
         assert process.returncode == 0 or list(place.iterdir()) == []
         assert "stand_in" not in error
+        shutil.rmtree(place)
 
 
 def test_the_probe_stops_when_it_is_asked_to() -> None:
