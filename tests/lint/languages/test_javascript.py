@@ -365,3 +365,33 @@ def test_large_programs_end_in_time(text: str) -> None:
     started = time.process_time()
     follow("javascript", text)
     assert time.process_time() - started < TIME
+
+
+@pytest.mark.parametrize(
+    ("text", "leaks"),
+    [
+        ("Bun.spawn(['tool', Bun.env.S]);", ["Bun.env.S"]),
+        ("Bun.spawnSync({ cmd: ['tool', process.env.S] });", ["{ cmd: ['tool', process.env.S] }"]),
+        ("Bun.spawnSync(['tool'], { env: { CASE: process.env.S } });", []),
+        ("await Bun.$`tool ${process.env.S}`;", ["${process.env.S}"]),
+        ("import { $ } from 'bun';\nawait $`tool ${process.env.S}`;", ["${process.env.S}"]),
+        (
+            "await new Deno.Command('tool', { args: [Deno.env.get('S')] }).output();",
+            ["{ args: [Deno.env.get('S')] }"],
+        ),
+        ("new Deno.Command('tool', { env: { CASE: Deno.env.get('S') } }).spawn();", []),
+        ("import { x } from 'tinyexec';\nawait x('tool', [process.env.S]);", ["process.env.S"]),
+        ("import spawn from 'nano-spawn';\nawait spawn('tool', [process.env.S]);", ["process.env.S"]),
+    ],
+)
+def test_other_runtimes_and_libraries(text: str, leaks: list[str]) -> None:
+    found = followed("javascript", text).leaks
+    assert [leak.origin.text[leak.start : leak.end] for leak in found] == leaks
+    assert all(max(taint.confidence for taint in leak.taints) == Confidence.HIGH for leak in found)
+
+
+def test_the_whole_environment_in_unknown_hands_may_come_back() -> None:
+    text = "import { z } from 'zod';\nconst env = z.object({}).parse(process.env);\n"
+    text += "require('child_process').spawnSync('tool', [env.S]);"
+    (leak,) = followed("javascript", text).leaks
+    assert {taint.confidence for taint in leak.taints} == {Confidence.LOW}

@@ -15,8 +15,8 @@ from runner_e2e.lint.expression_data import (
     Dictionary,
     Known,
     Textual,
-    from_json,
 )
+from runner_e2e.lint.languages.documents import Unknown, read_json
 from runner_e2e.lint.languages.javascript.values import (
     ANY,
     BOOLEAN,
@@ -41,6 +41,8 @@ from runner_e2e.lint.values import UNKNOWN, Hole, Value, join
 
 if TYPE_CHECKING:
     from runner_e2e.lint.expression_data import Data
+    from runner_e2e.lint.languages.documents import Json
+    from runner_e2e.lint.values import Text
 
 __all__ = ["of_data", "parsed", "shown", "stringified"]
 
@@ -74,11 +76,37 @@ def of_data(data: Data) -> Js:
 
 
 def parsed(value: Value) -> Js:
-    """``JSON.parse``."""
+    """``JSON.parse``: what is known of the text gives things, an unknown part any value in its place."""
+    return either([_parsed_one(one) for one in value.texts])
+
+
+def _parsed_one(text: Text) -> Js:
     try:
-        return either([of_data(data) for data in from_json(value)])
+        return _of_json(read_json(text))
     except ValueError:
-        return any_with(value.taints) if value.taints else ANY
+        taints = Value((text,)).taints
+        return any_with(taints) if taints else ANY
+
+
+def _of_json(data: Json) -> Js:
+    if isinstance(data, Value):
+        return of_text(data)
+    if isinstance(data, Unknown):
+        return any_with(data.taints) if data.taints else ANY
+    if isinstance(data, list):
+        thing = Thing("array")
+        for index, item in enumerate(data):
+            thing.cells[str(index)] = Cell(_of_json(item))
+        return of_thing(thing)
+    if isinstance(data, dict):
+        thing = Thing()
+        for name, item in data.items():
+            if name is not None:
+                thing.cells[name] = Cell(_of_json(item))
+        if None in data:
+            thing.others.value = either([UNDEFINED, _of_json(data[None])])
+        return of_thing(thing)
+    return constant(data)
 
 
 def stringified(value: Js, depth: int = 0) -> Value:

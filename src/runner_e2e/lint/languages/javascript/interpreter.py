@@ -11,6 +11,7 @@ from runner_e2e.lint.languages.javascript.builtins import builtin, function
 from runner_e2e.lint.languages.javascript.data import parsed, stringified
 from runner_e2e.lint.languages.javascript.machine import Call, Frame, Passed, Scope
 from runner_e2e.lint.languages.javascript.modules import HARMLESS, MODULES
+from runner_e2e.lint.languages.javascript.runtimes import GLOBALS
 from runner_e2e.lint.languages.javascript.starting import run_template, zx_dollar
 from runner_e2e.lint.languages.javascript.statements import Statements
 from runner_e2e.lint.languages.javascript.toolkit import context_of, set_output
@@ -71,6 +72,9 @@ class Interpreter(Statements):
             return
         if _ZX.match(self.source.text):
             self.globals.cells["$"] = Cell(zx_dollar())
+        for name, made in GLOBALS.items():
+            if name in self.source.text:
+                self.globals.cells[name] = Cell(made())
         self._run_module(root, self.path)
         self.finish()
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.languages.process import Process, Saved
     from runner_e2e.lint.source import Source
     from runner_e2e.lint.tree import Node
+    from runner_e2e.lint.values import Taint
 
 __all__ = ["Call", "Frame", "Loop", "Machine", "Passed", "Scope", "Way"]
 
@@ -267,9 +268,16 @@ class Machine(ABC):
     def _step_any(self, atom: Any, start: int, end: int, note: str) -> Any:
         return Any(self.process.step(Value.of(atom.taints), start, end, note).taints) if atom.taints else atom
 
+    def _given(self, call: Call) -> frozenset[Taint]:
+        """What a call may read from its arguments; from `process.env`, every variable."""
+        found = {taint for one in call.arguments for taint in taints_of(one.value)}
+        if any(thing.kind == "environment" for one in call.arguments for thing in one.value.things):
+            found.update(taint for value in self.process.environment().values() for taint in value.taints)
+        return merged(found)
+
     def possible(self, call: Call, reason: str) -> Js:
         """A call of something that is not known: it may do anything with what it is given."""
-        taints = merged(taint for one in call.arguments for taint in taints_of(one.value))
+        taints = self._given(call)
         self.call_back(call, any_with(taints, Confidence.LOW))
         for one in call.arguments:
             found = taints_of(one.value)
@@ -281,7 +289,7 @@ class Machine(ABC):
 
     def harmless(self, call: Call) -> Js:
         """A call of something that starts no process: what it gives may hold what it got."""
-        taints = merged(taint for one in call.arguments for taint in taints_of(one.value))
+        taints = self._given(call)
         self.call_back(call, any_with(taints, Confidence.LOW))
         return any_with(merged(taints | taints_of(call.this)), Confidence.LOW)
 

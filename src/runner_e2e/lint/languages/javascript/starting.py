@@ -30,7 +30,17 @@ if TYPE_CHECKING:
     from runner_e2e.lint.tree import Node
     from runner_e2e.lint.values import Text
 
-__all__ = ["MODULES", "promisified", "run_template", "zx_dollar"]
+__all__ = [
+    "MODULES",
+    "arguments_in",
+    "launched",
+    "option",
+    "options_of",
+    "promisified",
+    "run_template",
+    "template_command",
+    "zx_dollar",
+]
 
 _Output = Literal["inherit", "capture", "discard"]
 _NODE = Value.literal("/usr/bin/node")
@@ -39,11 +49,12 @@ _NODE = Value.literal("/usr/bin/node")
 # --- what calls are given
 
 
-def _option(call: Call, options: Js, name: str) -> Js:
+def option(call: Call, options: Js, name: str) -> Js:
+    """The option *name*, undefined when it was not given."""
     return call.machine.get(options, Value.literal(name)) if options.things else UNDEFINED
 
 
-def _options_of(call: Call, first: int) -> Js:
+def options_of(call: Call, first: int) -> Js:
     """The options among the arguments from *first*: the object that is neither array nor function."""
     for one in call.arguments[first:]:
         for thing in one.value.things:
@@ -56,7 +67,7 @@ def _options_of(call: Call, first: int) -> Js:
 
 def _environment(call: Call, options: Js) -> Mapping[str, Value] | None:
     """The environment that the options give; None: that of this process."""
-    given = _option(call, options, "env")
+    given = option(call, options, "env")
     found: dict[str, Value] = {}
     things = [thing for thing in given.things if thing.kind != "environment"]
     if not things:
@@ -70,8 +81,8 @@ def _environment(call: Call, options: Js) -> Mapping[str, Value] | None:
 
 
 def _launch(call: Call, options: Js, output: _Output) -> Launch:
-    directory = _option(call, options, "cwd")
-    given = _option(call, options, "input")
+    directory = option(call, options, "cwd")
+    given = option(call, options, "input")
     text = text_of(given) if given.text is not None or given.things else None
     return Launch(
         start=call.start,
@@ -85,7 +96,7 @@ def _launch(call: Call, options: Js, output: _Output) -> Launch:
 
 def _output_of(call: Call, options: Js, default: _Output) -> _Output:
     """Where the output goes, by ``stdio``."""
-    given = _option(call, options, "stdio")
+    given = option(call, options, "stdio")
     thing = given.thing
     if thing is not None and len(thing.elements()) > 1:
         given = thing.elements()[1]
@@ -97,7 +108,7 @@ def _argument(one: Passed) -> Argument:
     return Argument(text_of(one.value), one.start, one.end, many=one.many)
 
 
-def _list(call: Call, index: int) -> list[Argument]:
+def arguments_in(call: Call, index: int) -> list[Argument]:
     """The arguments in the array at *index*: each where it is written, when that is within the call."""
     if not call.given(index):
         return []
@@ -131,7 +142,7 @@ def _is_list(value: Js) -> bool:
 
 
 def _shell(call: Call, options: Js, output: _Output) -> Value:
-    chosen = _option(call, options, "shell")
+    chosen = option(call, options, "shell")
     launch = _launch(call, options, output)
     if chosen.text is not None:
         launch = replace(launch, program=chosen.text)
@@ -139,28 +150,28 @@ def _shell(call: Call, options: Js, output: _Output) -> Value:
 
 
 def _exec(call: Call) -> Js:
-    output = _shell(call, _options_of(call, 1), "capture")
+    output = _shell(call, options_of(call, 1), "capture")
     return _child(call, output)
 
 
 def _exec_sync(call: Call) -> Js:
-    options = _options_of(call, 1)
+    options = options_of(call, 1)
     return _bytes(call, options, _shell(call, options, _output_of(call, options, "capture")))
 
 
 def _bytes(call: Call, options: Js, output: Value) -> Js:
     """The output as text, or as a buffer where no encoding is asked for."""
-    return of_text(output) if _option(call, options, "encoding").text is not None else buffer(output)
+    return of_text(output) if option(call, options, "encoding").text is not None else buffer(output)
 
 
 def _start(call: Call, default: _Output) -> tuple[Value, Js]:
     """Starts a file with arguments, or a shell with them where the options say so; output and options."""
     listed = _is_list(call.arg(1))
-    options = _options_of(call, 2 if listed else 1)
+    options = options_of(call, 2 if listed else 1)
     file = _argument(call.passed(0))
-    arguments = [file, *(_list(call, 1) if listed else [])]
+    arguments = [file, *(arguments_in(call, 1) if listed else [])]
     launch = _launch(call, options, _output_of(call, options, default))
-    shell = _option(call, options, "shell")
+    shell = option(call, options, "shell")
     if (shell.text is not None and shell.constant != "") or shell == constant(value=True):
         total = EMPTY
         for index, one in enumerate(arguments):
@@ -204,9 +215,9 @@ def _spawn_sync(call: Call) -> Js:
 
 def _fork(call: Call) -> Js:
     listed = _is_list(call.arg(1))
-    options = _options_of(call, 2 if listed else 1)
+    options = options_of(call, 2 if listed else 1)
     launch = _launch(call, options, _output_of(call, options, "inherit"))
-    arguments = [Argument(_NODE), _argument(call.passed(0)), *(_list(call, 1) if listed else [])]
+    arguments = [Argument(_NODE), _argument(call.passed(0)), *(arguments_in(call, 1) if listed else [])]
     return _child(call, call.machine.process.start(arguments, launch))
 
 
@@ -270,7 +281,7 @@ def promisified(call: Call) -> Js:
         return call.arg(0)
 
     def run(inner: Call) -> Js:
-        output = _shell(inner, _options_of(inner, 1), "capture") if kind == "shell" else _start(inner, "capture")[0]
+        output = _shell(inner, options_of(inner, 1), "capture") if kind == "shell" else _start(inner, "capture")[0]
         return _outputs(output)
 
     return function(run)
@@ -332,27 +343,27 @@ def _words_of(text: Text) -> list[Text]:
 def _command(call: Call) -> list[Argument]:
     passed = call.passed(0)
     words = command_words(text_of(passed.value))
-    return [*(Argument(word, passed.start, passed.end) for word in words), *_list(call, 1)]
+    return [*(Argument(word, passed.start, passed.end) for word in words), *arguments_in(call, 1)]
 
 
 def _tool(call: Call, *, returns: bool) -> Js:
     machine = call.machine
-    options = _options_of(call, 2)
+    options = options_of(call, 2)
     arguments = _command(call)
-    silent = _option(call, options, "silent") == constant(value=True)
+    silent = option(call, options, "silent") == constant(value=True)
     if not silent:
         line = Value.literal("[command]")
         for index, one in enumerate(arguments):
             line = line + (Value.literal(" ") if index else EMPTY) + (one.value.opaque() if one.many else one.value)
         machine.process.print(line + Value.literal("\n"), call.start, call.end)
-    listeners = _option(call, options, "listeners")
+    listeners = option(call, options, "listeners")
     captured = returns or bool(listeners.things)
     launch = _launch(call, options, "capture" if captured else "discard" if silent else "inherit")
     output = machine.process.start(arguments, launch) if arguments else EMPTY
     if captured and not silent and output != EMPTY:
         machine.process.print(output, call.start, call.end)
     for name in ("stdout", "stdline"):
-        listener = _option(call, listeners, name)
+        listener = option(call, listeners, name)
         if listener.things:
             machine.call_value(listener, call.with_arguments(buffer(output) if name == "stdout" else of_text(output)))
     if not returns:
@@ -380,19 +391,19 @@ def _execa(call: Call) -> Js:
 
 def _execa_command(call: Call) -> Js:
     passed = call.passed(0)
-    options = _options_of(call, 1)
+    options = options_of(call, 1)
     arguments = [Argument(word, passed.start, passed.end) for word in command_words(text_of(passed.value))]
     return _outputs(call.machine.process.start(arguments, _launch(call, options, "capture")))
 
 
 def _execa_node(call: Call) -> Js:
-    options = _options_of(call, 2)
-    arguments = [Argument(_NODE), _argument(call.passed(0)), *_list(call, 1)]
+    options = options_of(call, 2)
+    arguments = [Argument(_NODE), _argument(call.passed(0)), *arguments_in(call, 1)]
     return _outputs(call.machine.process.start(arguments, _launch(call, options, "capture")))
 
 
 def _shelljs_exec(call: Call) -> Js:
-    output = _shell(call, _options_of(call, 1), "capture")
+    output = _shell(call, options_of(call, 1), "capture")
     call.machine.process.print(output, call.start, call.end)
     return _outputs(output)
 
@@ -511,6 +522,9 @@ MODULES = {
     "execa": _execa_module,
     "zx": lambda: module_of({"cd": _nothing, "quote": _nothing}, {"$": _dollar("shell")}),
     "cross-spawn": _cross_spawn,
+    "tinyexec": lambda: module_of({"x": _execa, "exec": _execa}),
+    "nano-spawn": lambda: module_of({}, {"default": function(_execa)}),
+    "bun": lambda: module_of({}, {"$": template_command()}),
     "shelljs": lambda: module_of({"exec": _shelljs_exec}),
 }
 """Modules whose functions start processes."""
@@ -519,3 +533,13 @@ MODULES = {
 def zx_dollar() -> Js:
     """``$`` of a script that zx runs."""
     return _dollar("shell")
+
+
+def template_command() -> Js:
+    """``$`` that starts the words of a template itself, without a shell of the machine."""
+    return _dollar("words")
+
+
+def launched(call: Call, options: Js) -> Launch:
+    """How a process is started whose output the program reads."""
+    return _launch(call, options, "capture")

@@ -18,7 +18,7 @@ from runner_e2e.lint.languages.javascript.values import (
     of_thing,
     truth_of,
 )
-from runner_e2e.lint.values import UNKNOWN
+from runner_e2e.lint.values import UNKNOWN, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -263,18 +263,28 @@ class Statements(ModuleStatements):
                 continue
             if self.live:
                 leaves.append(self.here(loop.level))
-            going = self.live and truth is not False and unknown < _MAX_ROUNDS
+            going = self.live and truth is not False and unknown <= _MAX_ROUNDS
             if going:
                 unknown += 1
                 self.unbounded += 1
-                going = self._round(loop, body, exact=False)
+                changed = self._round(loop, body, exact=False)
                 self.unbounded -= 1
+                going = bool(changed)
+                if unknown == _MAX_ROUNDS:
+                    self._widen(changed)
         self.loops.pop()
         self.take_back(before)
         self.join([*leaves, *loop.breaks])
 
-    def _round(self, loop: Loop, body: Callable[[], None], *, exact: bool) -> bool:
-        """Runs *body* once; when that is not *exact*, it may not run at all. Whether anything changed."""
+    def _widen(self, changed: Sequence[Cell]) -> None:
+        """What still grows after so many rounds may be of any length."""
+        for cell in changed:
+            value = cell.value
+            if value is not None and value.text is not None and value.text.taints:
+                self.write(cell, Js(Value.of(value.text.taints), value.atoms), cell.start, cell.end)
+
+    def _round(self, loop: Loop, body: Callable[[], None], *, exact: bool) -> list[Cell]:
+        """Runs *body* once; when that is not *exact*, it may not run at all. What has changed."""
         before = self.process.save()
         level = len(self.journals)
         self.journals.append({})
@@ -289,7 +299,7 @@ class Statements(ModuleStatements):
             ways.insert(0, Way({}, before))
         old = {cell: cell.value for way in ways for cell in way.cells}
         self.join(ways)
-        return any(cell.value != value for cell, value in old.items())
+        return [cell for cell, value in old.items() if cell.value != value]
 
     def _labels(self, node: Node) -> frozenset[str]:
         return self.pending_labels.pop(id(node), frozenset())
