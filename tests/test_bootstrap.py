@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.local_wheel import NAME, make_lock, make_wheel
@@ -135,10 +136,38 @@ def test_without_the_pip_of_this_python_the_venv_gets_one(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ensurepip", None)
+    monkeypatch.setattr(bootstrap, "_installed_pip", lambda: None)
     lock = make_lock(tmp_path / "lock.txt", wheel)
     programs = bootstrap.install(environment=tmp_path / "environment", lock=lock, source=SOURCE)
     assert (programs / "pip").exists()
     assert run(programs / "python3", "-c", f"import {NAME}; print({NAME}.VALUE)") == "from the wheel\n"
+
+
+def test_the_pip_of_the_installation_is_used_and_else_the_one_in_its_wheel(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = make_lock(tmp_path / "lock.txt", wheel)
+    used: list[list[str]] = []
+    real = subprocess.run
+
+    def noted(command: list[str], **settings: Any) -> Any:
+        used.append(command)
+        return real(command, **settings)
+
+    monkeypatch.setattr(subprocess, "run", noted)
+    for number, hidden in enumerate((False, True)):
+        if hidden:
+            monkeypatch.setattr(bootstrap, "_installed_pip", lambda: None)
+        environment = tmp_path / str(number)
+        programs = bootstrap.install(environment=environment, lock=lock, source=SOURCE)
+        assert not list(environment.glob("lib/*/site-packages/pip")), "nothing of pip is left in the environment"
+        assert run(programs / "python3", "-I", "-c", f"import {NAME}; print({NAME}.__file__)").startswith(
+            str(environment)
+        )
+    installed, bundled = (" ".join(command) for command in used if "install" in command)
+    assert "-I" in installed
+    assert "/pip/__pip-runner__.py install" in installed
+    assert re.search(r"/pip-[\d.]+-py3-none-any\.whl install", bundled)
 
 
 def test_a_python_without_venv_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

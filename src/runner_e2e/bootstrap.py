@@ -117,12 +117,38 @@ def _complete(environment: Path, lock: Path, source: Path, *, with_pip: bool) ->
     key = environment_key(lock)
     if not stamp.is_file() or stamp.read_text() != key:
         stamp.unlink(missing_ok=True)
-        wheel = _bundled_pip()
-        _create(environment, with_pip=with_pip or wheel is None)
-        pip = ["-c", PIP_FROM_WHEEL, str(wheel)] if wheel else ["-m", "pip"]
-        _install_lock([str(environment / "bin" / "python3"), "-I", *pip], lock)
+        pip = _pip_outside()
+        _create(environment, with_pip=with_pip or pip is None)
+        _install_lock([str(environment / "bin" / "python3"), "-I", *(pip or ("-m", "pip"))], lock)
     _add_package(environment, source)
     stamp.write_text(key)
+
+
+def _pip_outside() -> tuple[str, ...] | None:
+    """Words after ``python3 -I`` that run a pip which is there already, in an environment that has none.
+
+    The one that is installed beside this Python is compiled and starts three times as fast as the one in a wheel.
+    """
+    if runner := _installed_pip():
+        return (str(runner),)
+    wheel = _bundled_pip()
+    return ("-c", PIP_FROM_WHEEL, str(wheel)) if wheel else None
+
+
+def _installed_pip() -> Path | None:
+    """The script by which pip 22.3 and later serves an environment that it is not in, as ``pip --python`` does.
+
+    Only from the directories of the installation: a user's own packages, and what PYTHONPATH names, are not asked.
+    """
+    import sysconfig
+    from pathlib import Path
+
+    places = [sysconfig.get_path("purelib")]
+    if sys.prefix == sys.base_prefix:
+        # Where Debian and its like put what comes with the distribution.
+        places.append(str(Path(sysconfig.get_path("stdlib")).parent / "python3" / "dist-packages"))
+    scripts = (Path(place) / "pip" / "__pip-runner__.py" for place in places)
+    return next((script for script in scripts if script.is_file()), None)
 
 
 def _bundled_pip() -> Path | None:

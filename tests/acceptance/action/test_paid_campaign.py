@@ -68,7 +68,7 @@ class Campaign:
     def ids(self) -> list[str]:
         return [f"acceptance.scripted.local.{canary}" for canary in self.canaries]
 
-    def act(self, run: Run, *, allowlist: str = "[11]") -> ActJob:
+    def act(self, run: Run, *, allowlist: str = "[11]", audited: bool = False) -> ActJob:
         """Runs it under act."""
         directory = self.directory / str(run.id)
         directory.mkdir()
@@ -77,7 +77,7 @@ class Campaign:
             self.repository, "paid-campaign.yml", inputs=run.inputs, watch=list(self.canaries), directory=directory,
             secrets={"RUNNER_E2E_CAMPAIGN_KEY": self.key.hex(), "ANTHROPIC_API_KEY": self.provider_key,
                      "OPENAI_API_KEY": "sk-of-another-provider", "GITHUB_TOKEN": TOKEN},
-            event_name=run.event, extra=runner_words(self.double, run, allowlist=allowlist),
+            event_name=run.event, extra=runner_words(self.double, run, allowlist=allowlist), audited=audited,
         )  # fmt: skip
 
 
@@ -145,11 +145,16 @@ def test_the_schedule_plans_its_groups_and_claims_by_its_run(campaign: Campaign)
     run = start_run(campaign.double, "schedule")
     # Something else has its claim, so that the run ends before its cells, which the other test runs.
     campaign.double.state.refs[f"refs/runner-e2e/claims/schedule-{run.id}"] = run.sha
-    job = campaign.act(run)
+    # From the kernel's record: no program that was started on the way to the claim had a canary on its command line.
+    # The sandbox of a cell proves itself by tracing, and cannot where everything is traced.
+    job = campaign.act(run, audited=True)
     assert job.status != 0
     assert "plan: 2 cells, expected cost $0.00 an attempt" in job.output
     assert f"something else has claimed schedule-{run.id}" in job.output
     assert not list(job.artifacts.iterdir())
+    assert job.scans > 100
+    assert job.seen == ()
+    assert not any(canary in job.output.lower() for canary in campaign.canaries)
 
 
 @pytest.mark.parametrize(

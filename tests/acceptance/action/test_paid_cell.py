@@ -51,7 +51,9 @@ def directory() -> Iterator[Path]:
         yield Path(name)
 
 
-def dispatch(workflow: str, directory: Path, *, profile: str = "scripted") -> tuple[ActJob, str, str]:
+def dispatch(
+    workflow: str, directory: Path, *, profile: str = "scripted", audited: bool = False
+) -> tuple[ActJob, str, str]:
     """Runs *workflow* with a random canary as the case; returns the job, the id and the provider's key."""
     canary = f"canary-{secrets.token_hex(8)}"
     selected, key = f"acceptance.{profile}.local.{canary}", f"sk-{secrets.token_hex(12)}"
@@ -75,6 +77,7 @@ def dispatch(workflow: str, directory: Path, *, profile: str = "scripted") -> tu
             watch=[canary],
             directory=directory,
             extra=runner_words(double, start_run(double)),
+            audited=audited,
         )
     return job, selected, key
 
@@ -108,7 +111,7 @@ def test_the_template_runs_a_cell_and_shows_its_id_nowhere(directory: Path) -> N
 
 
 def test_an_id_on_a_command_line_is_seen(directory: Path) -> None:
-    """The same workflow, whose acting step names the id as so many do: the check above must notice."""
+    """The same workflow, whose acting step names the id as so many do: the watcher of this file must notice."""
     command = 'runner-e2e" cells explain --id "$PAPERCLIP_RUNNER_E2E_SELECTED_ID"'
     workflow = TEMPLATE.read_text().replace("name: Set up\n", "name: Set up\n        id: setup\n")
     workflow, changed = RUN_STEP.subn(
