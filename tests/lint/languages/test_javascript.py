@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.lint.languages.following import TIME, arguments_of, confidence, follow, labelled, labels, mutations
+from tests.lint.languages.test_execution import followed
 
 from runner_e2e.lint.values import Confidence, Interpolation, Value
 

@@ -6,6 +6,7 @@ the commands it executes, the output it writes, the files it makes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -360,7 +361,12 @@ def _query(machine: Machine, call: Invocation) -> None:
 
 def _envsubst(machine: Machine, call: Invocation) -> None:
     content = _input(machine, call.running(call.fields[:1]))
-    outcome = code.judge(content, call.environment, [])
+    environment = call.environment
+    listed = [field.value.constant for field in call.fields[1:]]
+    if listed and all(text is not None and not text.startswith("-") for text in listed):  # no others are put in
+        names = re.findall(r"\w+", " ".join(filter(None, listed)))
+        environment = {name: value for name, value in environment.items() if name in names}
+    outcome = code.judge(content, environment, [])
     _output(machine, content | outcome.reads if outcome.reads.taints else content, call)
 
 

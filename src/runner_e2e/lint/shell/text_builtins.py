@@ -54,7 +54,9 @@ def _printf(machine: Machine, call: Invocation) -> None:
     arguments = list(call.fields[1:])
     variable: str | None = None
     if machine.bash and len(arguments) > 1 and arguments[0].value.constant == "-v":
-        variable = arguments[1].value.constant
+        # A pattern (`-v a[0]`) that no file matches stays as it is written.
+        known = [text[0] for text in arguments[1].value.texts if len(text) == 1 and isinstance(text[0], str)]
+        variable = known[0] if known else ""
         arguments = arguments[2:]
     if arguments and arguments[0].value.constant == "--":
         arguments = arguments[1:]
@@ -160,7 +162,8 @@ def _read(machine: Machine, call: Invocation) -> None:
         line, rest, inner.status = _line(text, delimiter)
         if limit is not None:
             line = at_most(line, int(limit) if limit.isdigit() else None)
-            rest = Value((text,)) if Value((text,)).taints else rest
+            if Value((text,)).taints:  # some of it is left, or nothing
+                rest, inner.status = Value((text,)), None
         if "r" not in options:
             line = Value.any_of(
                 normal(re.sub(r"\\(.)", r"\1", piece) if isinstance(piece, str) else piece for piece in one)
