@@ -296,6 +296,14 @@ def test_an_unknown_label_is_told_without_all_that_there_are() -> None:
     assert ".github/actionlint.yaml" in finding.fix
 
 
+def test_a_name_that_is_no_utf_8_keeps_nothing_else_from_being_checked() -> None:
+    bad = GOOD.replace("echo", "echo ${{ foo }}")
+    checked = check(write(bad, "\udcff.yml"), write(bad))
+    assert [each.span.path for each in checked.findings] == [".github/workflows/w.yml"]
+    assert checked.problems == ()
+    assert "UTF-8" in checked.hints[0]
+
+
 def test_other_work_is_done_while_it_runs() -> None:
     finish: Callable[[], Checked] = Actionlint(
         program=str(fake("while [ ! -e go ]; do sleep 0.01; done; echo '[]'")), current=Path.cwd()

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ _SHELLCHECK_LEVELS: dict[str, Level] = {"error": "error", "warning": "warning", 
 # What may be right on the runners of a repository, or works still, is a warning; the rest GitHub refuses.
 _WARNINGS = frozenset({"action", "deprecated-commands", "pyflakes", "runner-label"})
 _OWN_LABELS = "correct it, or list it in `.github/actionlint.yaml` below `self-hosted-runner:`, `labels:`"
+_UNNAMED = "actionlint was not given the workflows whose names are no UTF-8"
 _INSTALL = "pip install 'runner-e2e-action[actionlint]'"
 
 
@@ -96,16 +97,18 @@ class Actionlint:
 
     def start(self, files: Sequence[tuple[Path, str]]) -> Callable[[], Checked]:
         """Starts it on those of *files* that are workflows; it knows nothing of actions."""
-        shown = {path.resolve(): name for path, name in files if _is_workflow(path)}
+        workflows = {path.resolve(): name for path, name in files if _is_workflow(path)}
+        shown = {path: name for path, name in workflows.items() if _is_text(str(path))}
+        unnamed = (_UNNAMED,) if len(shown) < len(workflows) else ()
         if not shown:
-            return Checked
+            return lambda: Checked(hints=unnamed)
         if self.program is None:
             hint = f"actionlint is not on PATH; with it, its findings are in this report too: {_INSTALL}"
             return lambda: Checked(hints=(hint,))
         shellcheck = "shellcheck" if self.shellcheck else ""
         options = ["-format", "{{json .}}", "-no-color", f"-shellcheck={shellcheck}", "-pyflakes="]
         runs = [_Run([self.program, *options, *map(str, batch)], self.current) for batch in _batches(list(shown))]
-        return lambda: self._checked(runs, shown)
+        return lambda: replace(self._checked(runs, shown), hints=unnamed)
 
     def _checked(self, runs: list[_Run], shown: dict[Path, str]) -> Checked:
         from runner_e2e.lint.actionlint_places import Places  # reads YAML, which a lint out of the cache does not
@@ -237,6 +240,11 @@ def _is_workflow(path: Path) -> bool:
         return _JOBS.search(path.read_bytes()) is not None
     except OSError:
         return False
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is UTF-8: of others, the output of actionlint does not tell which file it means."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _batches(paths: list[Path]) -> list[list[Path]]:

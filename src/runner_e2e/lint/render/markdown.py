@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.gha import code_span
 from runner_e2e.lint.render.descriptions import describe
-from runner_e2e.lint.render.sources import visible
+from runner_e2e.lint.render.sources import one_line, visible
 from runner_e2e.lint.render.text import LEVELS, counted, summary
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _excerpt(span: Span, view: View) -> list[str]:
 
 
 def _place(shown: str, path: str, line: int, view: View) -> str:
-    link = view.link(path, line) if line else ""
+    link, shown = view.link(path, line) if line else "", one_line(shown)
     return f"[{code_span(shown)}]({link})" if link else code_span(shown)
 
 
