@@ -18,11 +18,14 @@ OUTPUT = HERE.parent / ".runner-e2e" / "quickstart"
 PROGRAM = Path(sys.executable).with_name("runner-e2e")
 
 
-def run(suite: str, *options: str, capture: bool = False) -> subprocess.CompletedProcess[str]:
-    """Runs one suite of the example campaign with the product's own command line."""
+def run(suite: str, *options: str, output: str, capture: bool = False) -> subprocess.CompletedProcess[str]:
+    """Runs one suite of the example campaign with the product's own command line.
+
+    *output* says nothing of the suite: an agent sees the path that it works in.
+    """
     command = [str(PROGRAM), "run", "--local", "--suite", suite, "--show-ids", *options]
     command += ["--catalog", str(CAMPAIGN / ".github" / "runner-e2e.yml"), "--target", str(CAMPAIGN)]
-    command += ["--output", str(OUTPUT / suite)]
+    command += ["--output", str(OUTPUT / output)]
     return subprocess.run(command, text=True, stdout=subprocess.PIPE if capture else None, check=False)
 
 
@@ -55,6 +58,18 @@ def compare(bare: dict[str, Any], walled: dict[str, Any]) -> None:
         print("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
+def what_was_started(directory: Path) -> str:
+    """What the kernel's record of every program of the attempt showed of the id."""
+    audit = json.loads((directory / "result.json").read_text())["audit"]
+    if audit["verdict"] == "off":
+        return "not recorded: there is no strace on this machine"
+    if audit["verdict"] == "incomplete":
+        return f"incomplete: {'; '.join(audit['gaps'])}"
+    held = sum(entry["execs"] for entry in audit["environ_holders"])
+    leaks = f"{audit['argv_leaks']} with the id on their command line"
+    return f"{audit['execs']} programs started, {leaks}, {held} given it by environment"
+
+
 def what_remains(directory: Path) -> list[str]:
     """What the sandbox itself says it did not or could not close on this host, from the attempt's record."""
     reports = json.loads((directory / "result.json").read_text())["sandbox"]
@@ -68,18 +83,20 @@ def main() -> int:
     shutil.rmtree(OUTPUT, ignore_errors=True)
     print("1. Three cells with an agent that does its task. The third meets a busy provider and is tried again.\n")
     sys.stdout.flush()
-    first = run("first-steps", "--quiet")
+    first = run("first-steps", "--quiet", output="1")
     if first.returncode:
         return first.returncode
 
     print("\n2. An agent that looks for its own case id instead, first without and then behind the sandbox.\n")
     sys.stdout.flush()
-    second = run("confidentiality", "--quiet", "--json", capture=True)
+    audit = ["--audit"] if shutil.which("strace") else []
+    second = run("confidentiality", "--quiet", "--json", *audit, output="2", capture=True)
     if not second.stdout:
         return second.returncode or 1
     outcome = json.loads(second.stdout)
     walled = attempt_directory(outcome, "walled")
     compare(findings(attempt_directory(outcome, "open")), findings(walled))
+    print(f"\n  Recorded by the kernel in the walled attempt: {what_was_started(walled)}")
     print("\n  Left open by the sandbox on this host, from its own report:")
     for text in what_remains(walled) or ["nothing that it knows of"]:
         print(f"  - {text}")

@@ -51,12 +51,23 @@ def test_it_passes_and_shows_a_table(quickstart: subprocess.CompletedProcess[str
     ]
 
 
+def test_the_kernels_record_of_the_walled_attempt_is_clean(
+    quickstart: subprocess.CompletedProcess[str], copy: Path
+) -> None:
+    shown = re.search(r"(\d+) programs started, 0 with the id on their command line", quickstart.stdout)
+    assert shown, quickstart.stdout
+    records = copy.glob(".runner-e2e/quickstart/2/*/cell-*/attempt-1/result.json")
+    audits = [json.loads(record.read_text())["audit"] for record in records]
+    assert [audit["verdict"] for audit in audits] == ["clean", "clean"]
+    assert int(shown[1]) in [audit["execs"] for audit in audits]
+
+
 def test_the_snoop_finds_the_case_without_the_sandbox_and_nothing_behind_it(
     quickstart: subprocess.CompletedProcess[str], copy: Path
 ) -> None:
     assert quickstart.returncode == 0
     found = {}
-    for record in copy.glob(".runner-e2e/quickstart/confidentiality/*/cell-*/attempt-1/result.json"):
+    for record in copy.glob(".runner-e2e/quickstart/2/*/cell-*/attempt-1/result.json"):
         kinds = json.loads((record.parent / "private" / "findings.json").read_text())
         environment = json.loads(record.read_text())["id"].split(".")[2]
         found[environment] = {kind for kind, sources in kinds.items() if sources["named_the_case"]}
@@ -75,5 +86,5 @@ def test_the_agent_behind_the_sandbox_still_reads_what_is_its_own(
     quickstart: subprocess.CompletedProcess[str], copy: Path
 ) -> None:
     assert quickstart.returncode == 0
-    for report in copy.glob(".runner-e2e/quickstart/confidentiality/*/cell-*/attempt-1/private/findings.json"):
+    for report in copy.glob(".runner-e2e/quickstart/2/*/cell-*/attempt-1/private/findings.json"):
         assert json.loads(report.read_text())["its own session"]["looked_at"] == 1

@@ -32,6 +32,7 @@ def skeleton(output: str) -> list[str]:
     output = re.sub(r"\d{8}T\d{6}Z-[0-9a-f]+", "CAMPAIGN", output)
     output = re.sub(r"\d+(\.\d+)? (min \d+ )?s\b", "T", output)
     output = re.sub(r"\d+ of \d+ read|\d+ read", "N read", output)
+    output = re.sub(r"\d+ (programs started|given it)", r"N \1", output)
     # Whether objects of the repository have other names depends on how it was cloned.
     lines = [line for line in output.splitlines() if "hard links" not in line]
     return [" ".join(line.split()) for line in lines]

@@ -86,7 +86,16 @@ def test_what_is_written_fits_the_schema_and_is_read_back(tmp_path: Path, result
 def test_the_schema_lists_the_classes_and_fields_of_the_model() -> None:
     failure = SCHEMA["properties"]["failure"]["oneOf"][1]
     assert tuple(failure["properties"]["class"]["enum"]) == FAILURE_CLASSES
-    assert set(SCHEMA["required"]) == set(result_as_json(PASSED))
+    assert set(SCHEMA["required"]) | {"probe", "audit"} == set(SCHEMA["properties"]) == set(result_as_json(PASSED))
+
+
+def test_a_record_of_an_older_version_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    document = result_as_json(PASSED)
+    del document["probe"], document["audit"]
+    VALIDATOR.validate(document)
+    path.write_text(json.dumps(document))
+    assert read_result(path) == PASSED
 
 
 texts = st.text(max_size=20)

@@ -38,6 +38,7 @@ class RunRequest:
     show_ids: bool
     relay: bool | None
     probe: bool
+    audit: bool = False
 
 
 def stands_on_command_line(selection: Selection) -> bool:

@@ -58,6 +58,11 @@ MAXIMUM_JOBS = 64
     show_default=True,
     help="Try the sandbox before the first cell that costs money.",
 )
+@click.option(
+    "--audit",
+    is_flag=True,
+    help="Keep the kernel's record of every program that an attempt starts, searched for the id. Needs strace.",
+)
 @click.option("--handed-over", type=int, default=None, hidden=True)
 def run(
     *,
@@ -73,6 +78,7 @@ def run(
     show_ids: bool,
     relay: bool | None,
     probe: bool,
+    audit: bool,
     handed_over: int | None,
 ) -> int:
     """Run one cell, or with --local the selected cells of the catalog, and record every attempt.
@@ -97,6 +103,7 @@ def run(
         show_ids=show_ids,
         relay=relay,
         probe=probe,
+        audit=audit,
     )
     if selection.used and not local:
         raise UsageError(
@@ -129,6 +136,7 @@ def _run(request: RunRequest) -> int:
             handle_key=process.handle_key,
             runner_files=gha.runner_files(),
             probe=_probe(request),
+            audit=request.audit,
             relay=not request.local and not request.quiet if request.relay is None else request.relay,
         )
         outcome = run_campaign(catalog, cells, options, reporter, process.cancellation)

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.artifacts.listing import LISTING_VARIABLE, REPORTS_VARIABLE
+from runner_e2e.engine.audited import REPORT as AUDIT_REPORT
+from runner_e2e.engine.audited import audited, ended_as_audited, off, read_audit
 from runner_e2e.engine.failures import judge, retry_after
 from runner_e2e.engine.harness_environment import credentials_of, harness_environment
 from runner_e2e.engine.harness_result import HarnessReport, read_report
@@ -89,7 +91,7 @@ class Attempt:
         specification = self._specification()
         try:
             ended = run_harness(
-                launched_by_content(specification, self.listing),
+                self._audited(launched_by_content(specification, self.listing)),
                 environ=self.campaign.environ,
                 output=sink.take,
                 cancellation=cancellation,
@@ -97,6 +99,8 @@ class Attempt:
         finally:
             output = sink.close()
         self._restore_rights()
+        audit = self._audit()
+        ended = ended_as_audited(ended, audit)
         report = read_report(self.private / "harness-result.json", self.campaign.redactor)
         leaked = [name for name, value in self.secrets.items() if value in sink.found]
         artifacts = self._launch_reports(self.artifact_reports)
@@ -120,7 +124,28 @@ class Attempt:
             sandbox=self._launch_reports(self.reports),
             artifacts=artifacts,
             notes=(*filter(None, [sink.problem]), *(said.notes if said else ())),
+            audit=audit,
         )
+
+    def _audited(self, specification: Specification) -> Specification:
+        if self._why_not_audited:
+            return specification
+        return audited(
+            specification,
+            command=self.campaign.programs / "runner-e2e",
+            variable=self.campaign.catalog.selected_id.variable,
+            report=self.private / AUDIT_REPORT,
+        )
+
+    @property
+    def _why_not_audited(self) -> str:
+        if not self.campaign.audit:
+            return "not asked for"
+        return "" if self.planned.selection == "env" else "this target is told its cell by an argument"
+
+    def _audit(self) -> dict[str, object]:
+        why = self._why_not_audited
+        return off(why) if why else read_audit(self.private / AUDIT_REPORT)
 
     def _restore_rights(self) -> None:
         """Undoes what the harness may have done to the rights of the directories that are read and written now."""

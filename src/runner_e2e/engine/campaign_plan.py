@@ -50,7 +50,7 @@ class RunOptions:
     ``jobs`` attempts run at once. ``handle_key`` is the campaign key (None: a random one for this run).
     ``runner_files`` are the CI runner's own files, to be hidden from agents. ``relay`` asks for the harness's output.
     ``probe`` says what a sandbox that does not hold means before the first paid cell: ``insist`` refuses the campaign,
-    ``warn`` goes on, ``off`` does not try.
+    ``warn`` goes on, ``off`` does not try. ``audit`` keeps the kernel's record of every program that an attempt starts.
     """
 
     target: Path
@@ -61,6 +61,7 @@ class RunOptions:
     runner_files: tuple[Path, ...] = ()
     relay: bool = False
     probe: Literal["insist", "warn", "off"] = "off"
+    audit: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +79,7 @@ class PlannedCell:
 class Campaign:
     """A checked campaign. ``programs`` is the directory with this product's command, first on a harness's PATH.
 
-    ``started`` is in seconds since the epoch.
+    ``started`` is in seconds since the epoch. ``probe`` is the summary of how the sandbox was tried, for every record.
     """
 
     name: str
@@ -91,6 +92,8 @@ class Campaign:
     programs: Path
     redactor: Redactor = field(repr=False)
     relay: bool
+    audit: bool = False
+    probe: Mapping[str, object] = field(default_factory=lambda: {"why_not": "not asked for"})
     started: float = field(default_factory=time.time)
 
 

@@ -6,7 +6,7 @@ import shlex
 import sys
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -113,7 +113,8 @@ def run_campaign(
         if options.probe != "off":
             from runner_e2e.engine.walls import prove_walls
 
-            prove_walls(campaign, reporter, asked, insist=options.probe == "insist")
+            proof = prove_walls(campaign, reporter, asked, insist=options.probe == "insist")
+            campaign = replace(campaign, probe=proof)
         work = _Work(campaign, _OneAtATime(reporter), asked)
         results = work.do(jobs=options.jobs)
         _restore_records(campaign, results, reporter)
@@ -184,6 +185,10 @@ def _plan(catalog: Catalog, cells: tuple[Cell, ...], options: RunOptions, report
     if not target.is_dir():
         raise UsageError(f"the target {options.target} is no directory", fix="name the root of the code to be tested")
     check_credentials(cells, options.environ)
+    if options.audit:
+        from runner_e2e.engine.audited import check_audits
+
+        check_audits(reporter)
     _check_paths(cells, target, output)
     selection = selection_of(catalog.selected_id, target, cells=len(cells))
     for warning in ((ARGV_WARNING,) if selection == "argv" else ()) + holder_warnings(cells):
@@ -216,6 +221,7 @@ def _plan(catalog: Catalog, cells: tuple[Cell, ...], options: RunOptions, report
         programs=directory / "bin",
         redactor=Redactor([*secrets, *(cell.id for cell in cells)]),
         relay=options.relay,
+        audit=options.audit,
     )
     _open(campaign, output)
     return campaign

@@ -36,6 +36,7 @@ class Facts:
     sandbox: tuple[Mapping[str, object], ...] = ()
     artifacts: tuple[Mapping[str, object], ...] = ()
     notes: tuple[str, ...] = ()
+    audit: Mapping[str, object] | None = None
 
 
 def assemble(campaign: Campaign, planned: PlannedCell, number: int, facts: Facts) -> Result:
@@ -61,6 +62,8 @@ def assemble(campaign: Campaign, planned: PlannedCell, number: int, facts: Facts
         sandbox=facts.sandbox,
         artifacts=facts.artifacts,
         notes=facts.notes,
+        probe=campaign.probe,
+        audit=facts.audit,
         definition_hash=planned.cell.definition_hash,
         engine=__version__,
         host=this_host(),

@@ -18,27 +18,34 @@ SERVER_LOG: Final = "server.log"
 LAYOUT: Final = "generic"
 
 
-def prove_walls(campaign: Campaign, reporter: Reporter, cancellation: Cancellation, *, insist: bool) -> None:
+def prove_walls(
+    campaign: Campaign, reporter: Reporter, cancellation: Cancellation, *, insist: bool
+) -> dict[str, object]:
     """Probes this host when a cell of *campaign* costs money, and appends the result to the campaign's server log.
+
+    Returns the summary for the records of its attempts.
 
     A check that failed is a warning, or with *insist* a :class:`RefusedError`: nothing was started or paid for then.
     So is a host on which the sandbox cannot be set up at all. Asked to stop, it proves nothing: no cell starts then.
     """
     if not any(planned.cell.billable for planned in campaign.cells):
-        return
+        return {"why_not": "no cell of the campaign costs money"}
     log = campaign.directory / SERVER_LOG
     try:
         result = run_probe(read_layout(LAYOUT), stop=cancellation.fileno())
         append_to_log(result, log)
     except StoppedError:
-        return
+        return {"why_not": "the run was stopped"}
     except RunnerE2EError as error:
         what, why = "the sandbox cannot be proven on this host", str(error)
+        proof: dict[str, object] = {"why_not": f"{what}: {error.problem.what}"}
     else:
+        proof = result.summary()
         if not result.failures:
-            return
+            return proof
         what, why = "the sandbox does not hold on this host", f"these checks failed: {', '.join(result.failures)}"
     if insist:
         fix = "see `runner-e2e sandbox probe --explain` on this host, and docs/sandbox.md for what it needs"
         raise RefusedError(what, why=f"{why}; the log is {log}", fix=fix)
     reporter.warning(f"{what}: {why}; the log is {log}")
+    return proof

@@ -113,6 +113,8 @@ class Result:
 
     ``attempts`` is how many the plan allows. ``sandbox`` holds the reports of the launches that the harness made.
     ``artifacts`` says how each executable that the catalog lists was run, and why, or why it was refused.
+    ``probe`` says how the sandbox was tried on this host before the campaign, or why not; ``audit`` what the kernel's
+    record of every program that was started showed of the id, or why it was not kept; None in older records.
     ``left_processes`` is how many processes still ran when the harness had ended; they were ended too.
     """
 
@@ -138,6 +140,8 @@ class Result:
     engine: str
     host: Host
     artifacts: tuple[Mapping[str, object], ...] = ()
+    probe: Mapping[str, object] | None = None
+    audit: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         if (self.verdict == "passed") != (self.failure is None):
@@ -152,6 +156,8 @@ def result_as_json(result: Result) -> dict[str, object]:
     document["sandbox"] = [dict(report) for report in result.sandbox]
     document["artifacts"] = [dict(report) for report in result.artifacts]
     document["notes"] = list(result.notes)
+    for name, proof in (("probe", result.probe), ("audit", result.audit)):
+        document[name] = dict(proof) if proof is not None else None
     return document
 
 
@@ -225,6 +231,8 @@ def result_from(fields: Fields) -> Result:
             sandbox=tuple(report.values for report in fields.objects("sandbox")),
             artifacts=tuple(report.values for report in fields.objects("artifacts")),
             notes=tuple(notes),
+            probe=_optional(fields, "probe"),
+            audit=_optional(fields, "audit"),
             host=Host(kernel=host.text("kernel"), machine=host.text("machine"), python=host.text("python")),
         )
     except ValueError as error:
@@ -232,6 +240,12 @@ def result_from(fields: Fields) -> Result:
 
 
 _TEXTS: Final = ("id", "handle", "campaign", "started", "ended", "definition_hash", "engine")
+
+
+def _optional(fields: Fields, name: str) -> Mapping[str, object] | None:
+    """An object that older records do not have."""
+    found = fields.optional_object(name) if name in fields.values else None
+    return found.values if found else None
 
 
 def _failure(fields: Fields) -> Failure:

@@ -110,6 +110,19 @@ class ProbeResult:
         """Names of the attempts that get through because this host lacks a layer."""
         return tuple(check.name for check in self.checks if check.verdict == "limit")
 
+    def summary(self) -> dict[str, object]:
+        """The JSON object of this result without its single checks."""
+        verdicts = [check.verdict for check in self.checks]
+        return {
+            "layout": self.layout,
+            "seconds": round(self.seconds, 3),
+            "checks": len(verdicts),
+            "held": verdicts.count("ok"),
+            "failures": list(self.failures),
+            "limits": list(self.limits),
+            "not_applicable": [check.name for check in self.checks if check.verdict == "not-applicable"],
+        }
+
     def to_document(self) -> dict[str, object]:
         """The JSON object of this result."""
         return {
