@@ -53,13 +53,20 @@ def codex_settings(server: ModelServer, writable: Sequence[Path] = ()) -> list[s
     return [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
 
 
+def codex_words(
+    server: ModelServer, prompt: str, *, workspace: Path, writable: Sequence[Path] = (), more: Sequence[str] = ()
+) -> list[str]:
+    """The words of ``codex exec --json`` with ``more`` options."""
+    command = [str(CODEX), "exec", "--json", "--skip-git-repo-check", "-C", str(workspace)]
+    return [*command, *codex_settings(server, writable), *more, prompt]
+
+
 def run_codex(
     server: ModelServer, prompt: str, *, home: Path, workspace: Path, writable: Sequence[Path] = ()
 ) -> subprocess.CompletedProcess[str]:
     """``codex exec --json``: one turn from ``prompt`` to the end."""
-    command = [str(CODEX), "exec", "--json", "--skip-git-repo-check", "-C", str(workspace)]
     return subprocess.run(
-        [*command, *codex_settings(server, writable), prompt],
+        codex_words(server, prompt, workspace=workspace, writable=writable),
         env=environment(home),
         cwd=workspace,
         stdin=subprocess.DEVNULL,
@@ -71,7 +78,26 @@ def run_codex(
 
 
 def run_opencode(server: ModelServer, prompt: str, *, home: Path, workspace: Path) -> subprocess.CompletedProcess[str]:
-    """``opencode run --format json``: one turn from ``prompt`` to the end.
+    """``opencode run --format json``: one turn from ``prompt`` to the end."""
+    return subprocess.run(
+        opencode_words(prompt),
+        env={**environment(home), **opencode_variables(server)},
+        cwd=workspace,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+
+
+def opencode_words(prompt: str) -> list[str]:
+    """The words of ``opencode run --format json``."""
+    return [str(OPENCODE), "run", "--format", "json", "--model", f"{MODEL}/{MODEL}", prompt]
+
+
+def opencode_variables(server: ModelServer) -> dict[str, str]:
+    """What tells OpenCode of the scripted provider.
 
     ``@ai-sdk/openai`` is part of OpenCode's own binary, so that nothing is downloaded for the provider.
     """
@@ -88,23 +114,13 @@ def run_opencode(server: ModelServer, prompt: str, *, home: Path, workspace: Pat
         "small_model": model,
         "enabled_providers": [MODEL],
         "provider": {MODEL: provider},
-        "permission": {"bash": "allow", "edit": "allow"},
+        "permission": {"bash": "allow", "edit": "allow", "external_directory": "allow"},
     }
     switches = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
-    return subprocess.run(
-        [str(OPENCODE), "run", "--format", "json", "--model", model, prompt],
-        env={
-            **environment(home),
-            **{f"OPENCODE_DISABLE_{switch}": "1" for switch in switches},
-            "OPENCODE_CONFIG_CONTENT": json.dumps(configuration),
-        },
-        cwd=workspace,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    return {
+        **{f"OPENCODE_DISABLE_{switch}": "1" for switch in switches},
+        "OPENCODE_CONFIG_CONTENT": json.dumps(configuration),
+    }
 
 
 def events(output: str) -> list[dict[str, Json]]:
