@@ -27,7 +27,7 @@ def test_help_is_what_the_program_prints() -> None:
 
 
 def skeleton(output: str) -> list[str]:
-    """The quickstart's output without what differs from run to run: handles, times, counts, column widths, what a clone shares."""
+    """The quickstart's output without what differs: handles, times, counts, column widths, what a clone shares."""
     output = re.sub(r"cell-[0-9a-f]{16}", "cell-H", output)
     output = re.sub(r"\d{8}T\d{6}Z-[0-9a-f]+", "CAMPAIGN", output)
     output = re.sub(r"\d+(\.\d+)? (min \d+ )?s\b", "T", output)

@@ -83,7 +83,7 @@ def test_processes(actor: Actor, way: str) -> None:
         assert "ended by the limit processes (40): there were " in done.stderr
         return
     words = done.stdout.split()
-    assert words[:-1] == "Resource temporarily unavailable".split(), done.stderr
+    assert words[:-1] == ["Resource", "temporarily", "unavailable"], done.stderr
     # On its own count exactly; where the kernel counts what the same user runs outside, nearly.
     assert 25 <= int(words[-1]) <= 39
     assert ended(actor) is None
