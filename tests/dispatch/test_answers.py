@@ -79,3 +79,27 @@ def test_every_error_says_what_happened(status: int) -> None:
 def test_names_the_permission_that_is_missing() -> None:
     found = problem_of(answer(403, x_accepted_github_permissions="actions=read")).problem
     assert "actions=read" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("message", "headers", "said"),
+    [
+        ("Resource not accessible by integration", {"x_accepted_github_permissions": "actions=write"},
+         "`permissions:`), the permission actions=write"),
+        ("Resource not accessible by integration", {"x_accepted_github_permissions": "administration=read"},
+         "GITHUB_TOKEN cannot have this"),
+        ("Resource not accessible by personal access token", {"x_accepted_github_permissions": "contents=write"},
+         "the fine-grained token the permission contents=write"),
+        ("Resource not accessible by personal access token", {}, "that the documentation of this request names"),
+        ("Must have admin rights", {"x_oauth_scopes": "repo", "x_accepted_oauth_scopes": "admin:org"},
+         "the classic token the scope admin:org"),
+        ("Resource protected by organization SAML enforcement.",
+         {"x_github_sso": "required; url=https://github.com/orgs/octo/sso?authorization_request=A"},
+         "single sign-on: https://github.com/orgs/octo/sso?authorization_request=A"),
+        ("no", {"x_github_sso": "required; url=javascript:alert(1)"}, "check the token's permissions"),
+        ("no", {"x_accepted_github_permissions": "a\x1b[31m"}, "the permission a [31m"),
+        ("no", {}, "check the token's permissions"),
+    ],
+)  # fmt: skip
+def test_says_what_the_token_lacks_and_where_it_gets_it(message: str, headers: dict[str, str], said: str) -> None:
+    assert said in problem_of(answer(403, data={"message": message}, **headers)).problem.fix

@@ -70,6 +70,7 @@ def without(text: str) -> Callable[[State], Any]:
         (lambda s: s.secrets.add("OPENAI_API_KEY"), "secrets", "failed", "every workflow on every branch"),
         (lambda s: s.variables.clear(), "allowlist", "failed", "no variable"),
         (lambda s: s.variables.update(RUNNER_E2E_ALLOWLIST='["alice"]'), "allowlist", "failed", "entry 1"),
+        (lambda s: s.variables.update(RUNNER_E2E_ALLOWLIST="[11, 41898282]"), "allowlist", "warning", "every workflow"),
         (lambda s: s.workflows.clear(), "workflow", "failed", "no workflow paid-campaign.yml"),
         (lambda s: setattr(s.workflows[0], "state", "disabled_manually"), "workflow", "failed", "is disabled"),
         (without("inputs.nonce ||"), "workflow", "failed", "run-name"),
@@ -94,7 +95,7 @@ def test_what_the_token_may_not_see_is_unknown(double: Server, api: GitHubApi, p
         double.faults.order("forbidden", "GET", path)
     (check,) = of(api, name)
     assert check.state == "unknown"
-    assert check.fix
+    assert "permission" in check.fix
 
 
 def test_an_unreadable_repository_is_an_error(connect: Callable[..., GitHubApi]) -> None:

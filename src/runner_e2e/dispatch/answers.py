@@ -13,7 +13,7 @@ from runner_e2e.errors import GitHubError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Answer", "is_rate_limit", "parse_body", "problem_of", "retry_after", "server_text"]
+__all__ = ["Answer", "is_rate_limit", "parse_body", "permission_hint", "problem_of", "retry_after", "server_text"]
 
 _LONGEST_MESSAGE: Final = 300
 _SECONDS = re.compile(r"[0-9]{1,12}")
@@ -120,15 +120,41 @@ def problem_of(answer: Answer) -> GitHubError:
         what = f"GitHub's API limits the calls of this token ({answer.status} to {answer.verb} {answer.path})"
         return GitHubError(what, why=why, fix="wait, and start fewer things with this token at once")
     fix = _FIXES.get(answer.status, "try again; see githubstatus.com" if answer.status >= 500 else "")
-    needed = answer.headers.get("x-accepted-github-permissions", "")
-    if answer.status in {403, 404} and needed:
-        fix = f"give the token the permission {_CONTROL.sub(' ', needed)[:100]}"
+    if answer.status in {403, 404}:
+        fix = permission_hint(answer) or fix
     if answer.status in _REDIRECTED:
         why = why or "the repository was renamed or transferred"
         fix = "use its new name"
     return GitHubError(what, why=why, fix=fix)
 
 
+def permission_hint(answer: Answer, *, wanted: str = "") -> str:
+    """What to do about a token that may not do this: which permission (GitHub's own word, else *wanted*), and where.
+
+    A token of an app (``GITHUB_TOKEN`` is one), a fine-grained and a classic one get theirs in different places, and
+    GitHub's message tells them apart. Empty where nothing is known.
+    """
+    sso = _SSO.search(answer.headers.get("x-github-sso", ""))
+    if sso:
+        return f"authorise the token for the organisation's single sign-on: {sso[1]}"
+    needed = _CONTROL.sub(" ", answer.headers.get("x-accepted-github-permissions", ""))[:100] or wanted
+    text = server_text(answer).lower()
+    if "not accessible by integration" in text:
+        where = "give the app, or in a workflow the job (`permissions:`), the permission"
+        if _NEVER_OF_A_JOB.search(needed):
+            where = "GITHUB_TOKEN cannot have this: use the token of an app or a fine-grained one, with the permission"
+        return f"{where} {needed or 'that the documentation of this request names'}"
+    if "not accessible by personal access token" in text:
+        return f"give the fine-grained token the permission {needed or 'that the documentation of this request names'}"
+    scopes = answer.headers.get("x-accepted-oauth-scopes", "").strip()
+    if scopes and "x-oauth-scopes" in answer.headers and not needed:
+        return f"give the classic token the scope {_CONTROL.sub(' ', scopes)[:100]}"
+    return f"give the token the permission {needed}" if needed else ""
+
+
+# What `permissions:` of a job does not know.
+_NEVER_OF_A_JOB: Final = re.compile(r"administration|environments|secrets|variables")
+_SSO: Final = re.compile(r"required; url=(https://[!-~]{1,300})")
 _REDIRECTED: Final = frozenset({301, 302, 303, 307, 308})
 _FIXES: Final = {
     400: "check the values; an older Enterprise Server may not know one of them",

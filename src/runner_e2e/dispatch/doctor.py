@@ -7,6 +7,7 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from runner_e2e.dispatch.answers import permission_hint
 from runner_e2e.dispatch.gate import parse_allowlist
 from runner_e2e.dispatch.github_api import segment
 from runner_e2e.dispatch.records import RepositoryRecord, read_repository, value_of
@@ -16,6 +17,7 @@ from runner_e2e.yaml_positions import Mapping, Scalar, compose
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from runner_e2e.dispatch.answers import Answer
     from runner_e2e.dispatch.github_api import GitHubApi
     from runner_e2e.yaml_positions import Node
 
@@ -23,8 +25,10 @@ __all__ = ["INPUTS", "Check", "Expected", "examine"]
 
 State = Literal["ok", "warning", "failed", "unknown"]
 
+_ACTIONS_BOT = 41_898_282  # the account of every GITHUB_TOKEN on github.com
+
 INPUTS = ("nonce", "selection", "target")
-"""What `runner-e2e dispatch start` sends to a workflow."""
+"""What `runner-e2e dispatch seal` makes for a workflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +73,7 @@ def examine(api: GitHubApi, expected: Expected) -> tuple[Check, ...]:
 def _actions(api: GitHubApi, _: RepositoryRecord, __: Expected) -> Iterator[Check]:
     answer = api.get("actions/permissions", accept={403, 404})
     if answer.status != 200:
-        yield _unseen("actions", "the settings of Actions", "administration: read")
+        yield _unseen("actions", "the settings of Actions", "administration: read", answer)
     elif not value_of(answer.data, bool, "enabled"):
         yield Check(
             name="actions", state="failed", what="Actions is disabled", fix="enable it: Settings > Actions > General"
@@ -81,7 +85,7 @@ def _actions(api: GitHubApi, _: RepositoryRecord, __: Expected) -> Iterator[Chec
 def _default_permissions(api: GitHubApi, _: RepositoryRecord, __: Expected) -> Iterator[Check]:
     answer = api.get("actions/permissions/workflow", accept={403, 404})
     if answer.status != 200:
-        yield _unseen("token", "what GITHUB_TOKEN may do by default", "administration: read")
+        yield _unseen("token", "what GITHUB_TOKEN may do by default", "administration: read", answer)
     elif value_of(answer.data, str, "default_workflow_permissions") != "read":
         yield Check(
             name="token",
@@ -131,8 +135,10 @@ def _environment(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Ite
 
 def _secrets(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Iterator[Check]:
     path = f"environments/{segment(expected.environment)}/secrets"
-    if api.get(path, accept={403, 404}).status != 200:
-        yield _unseen("secrets", f"the names of the secrets of {expected.environment}", "environments: read")
+    answer = api.get(path, accept={403, 404})
+    if answer.status != 200:
+        what = f"the names of the secrets of {expected.environment}"
+        yield _unseen("secrets", what, "environments: read", answer)
         return
     names = {value_of(each, str, "name") for each in api.pages(path, "secrets")}
     missing = [name for name in expected.secrets if name not in names]
@@ -161,7 +167,7 @@ def _allowlist(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Itera
     answer = api.get(f"actions/variables/{expected.allowlist}", accept={403, 404})
     fix = f"gh variable set {expected.allowlist} --body '[1234]' (ids by `gh api users/NAME --jq .id`)"
     if answer.status == 403:
-        yield _unseen("allowlist", f"the variable {expected.allowlist}", "variables: read")
+        yield _unseen("allowlist", f"the variable {expected.allowlist}", "variables: read", answer)
     elif answer.status == 404:
         yield Check(name="allowlist", state="failed", what=f"there is no variable {expected.allowlist}", fix=fix)
     else:
@@ -171,6 +177,13 @@ def _allowlist(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Itera
             yield Check(name="allowlist", state="failed", what=error.problem.what, fix=fix)
             return
         yield Check(name="allowlist", state="ok", what=f"{expected.allowlist} has {len(ids)} accounts")
+        if _ACTIONS_BOT in ids:
+            yield Check(
+                name="allowlist",
+                state="warning",
+                what=f"{expected.allowlist} has github-actions[bot]: every workflow of the repository may pay",
+                fix=f"take {_ACTIONS_BOT} off the list; use an app of its own for what must start runs",
+            )
 
 
 def _workflow(api: GitHubApi, repository: RepositoryRecord, expected: Expected) -> Iterator[Check]:
@@ -227,12 +240,12 @@ def _at(node: Node | None, *names: str) -> Node | None:
     return node
 
 
-def _unseen(name: str, what: str, permission: str) -> Check:
+def _unseen(name: str, what: str, permission: str, answer: Answer) -> Check:
     return Check(
         name=name,
         state="unknown",
         what=f"the token may not see {what}",
-        fix=f"use a token with the permission {permission}, or look yourself",
+        fix=f"{permission_hint(answer, wanted=permission)}; or look yourself",
     )
 
 
