@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner_e2e.cells.handles import random_key
-from runner_e2e.cells.sealed import check_nonce, is_sealed, key_id, new_nonce, open_selection, seal
+from runner_e2e.cells.sealed import check_nonce, is_sealed, key_id, new_nonce, open_selection, seal, seal_runs
 from runner_e2e.errors import RefusedError, UsageError
 
 KEY, OTHER = random_key(), random_key()
@@ -119,6 +119,15 @@ def test_a_text_of_any_size_is_refused(data: str) -> None:
 def test_256_long_ids_fit_into_a_dispatch() -> None:
     ids = [f"suite-{n:04}.profile-number-{n % 7}.environment-{n % 3}.{'c' * 60}-{n * 7919:09}" for n in range(256)]
     assert opened(seal(ids, key=KEY, **PLACE)) == tuple(ids)
+
+
+def test_many_cells_are_sealed_for_several_runs() -> None:
+    ids = [f"chat.codex.local.case-{number}" for number in range(600)]
+    runs = seal_runs(ids, key=KEY, repository="octo/evals", now=NOW)
+    assert len(runs) == len({run.nonce for run in runs}) == 3
+    found = [opened(run.selection, nonce=run.nonce) for run in runs]
+    assert sorted(len(each) for each in found) == [200, 200, 200]
+    assert sorted(name for each in found for name in each) == sorted(ids)
 
 
 def test_refuses_what_does_not_fit_or_is_empty() -> None:

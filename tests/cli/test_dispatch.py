@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.github_double.server import Server
 
-from runner_e2e.cells.handles import parse_key
+from runner_e2e.cells.handles import parse_key, random_key
+from runner_e2e.cells.sealed import open_selection
 from runner_e2e.cli.group import run as run_command
 from runner_e2e.dispatch.claim import CLAIMS, Claim, take_claim
 from runner_e2e.dispatch.github_api import GitHubApi
@@ -57,6 +58,28 @@ def test_a_key_is_a_key(ask: Callable[..., tuple[int, str, str]]) -> None:
     assert (status, err) == (0, "")
     assert len(parse_key(out.strip())) == 32
     assert ask("dispatch", "keygen")[1] != out
+
+
+def test_a_selection_is_sealed(
+    ask: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github" / "runner-e2e.yml").write_text(
+        "harness: { command: [x] }\nprofiles: { p: }\nenvironments: { e: }\n"
+        "suites: { s: { profiles: [p], environments: [e], cases: [one, two], expected-cost: 1 } }\n"
+    )
+    words = ("dispatch", "seal", "--suite", "s", *REPO)
+    assert "RUNNER_E2E_CAMPAIGN_KEY is not set" in ask(*words)[2]
+    key = random_key()
+    monkeypatch.setenv("RUNNER_E2E_CAMPAIGN_KEY", key.hex())
+    status, out, _ = ask(*words, "--target", "main")
+    assert status == 0
+    (line,) = out.splitlines()
+    inputs = json.loads(line)
+    assert set(inputs) == {"nonce", "selection", "target"}
+    found = open_selection(inputs["selection"], keys=[key], nonce=inputs["nonce"], repository="octo/evals")
+    assert set(found.ids) == {"s.p.e.one", "s.p.e.two"}
+    assert ask("dispatch", "seal", *REPO)[0] == 3, "a billable run says what it runs"
 
 
 def test_the_gate_explains_a_run(ask: Callable[..., tuple[int, str, str]], double: Server) -> None:

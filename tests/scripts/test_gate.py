@@ -271,7 +271,7 @@ def test_a_plan_of_more_cells_than_a_matrix_takes(job: Job) -> None:
     done = job.step("plan", all="true")
     assert done.returncode == 2
     assert "257 cells" in done.stdout
-    assert "runner-e2e dispatch start" in done.stdout
+    assert "runner-e2e dispatch seal" in done.stdout
 
 
 def test_one_run_gets_the_claim(job: Job) -> None:

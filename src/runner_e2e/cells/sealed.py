@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from runner_e2e.cells.handles import handle
 from runner_e2e.cells.ids import parse_id
+from runner_e2e.cells.matrix import MAXIMUM_JOBS
 from runner_e2e.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ __all__ = [
     "new_nonce",
     "open_selection",
     "seal",
+    "seal_runs",
 ]
 
 MOST_CHARACTERS: Final = 60_000
@@ -73,7 +76,7 @@ def check_nonce(nonce: str, *, created_at: datetime) -> None:
 
     A rerun has the creation time of its first attempt, so a nonce does not age between attempts.
     """
-    fix = "start the campaign anew with `runner-e2e dispatch start`"
+    fix = "seal the selection anew with `runner-e2e dispatch seal`"
     found = _NONCE.fullmatch(nonce)
     try:
         made = datetime.strptime(found[1].upper(), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if found else None
@@ -136,6 +139,29 @@ class OpenedSelection:
     key: bytes
 
 
+@dataclass(frozen=True, kw_only=True)
+class SealedRun:
+    """What one run is started with."""
+
+    nonce: str
+    selection: str
+
+
+def seal_runs(ids: Sequence[str], *, key: bytes, repository: str, now: datetime) -> tuple[SealedRun, ...]:
+    """Seals *ids* for as few runs of nearly equal size as 256 jobs a matrix allow, each with a nonce of its own.
+
+    The ids are spread in the order of their handles, so that the parts say nothing of the catalog's order.
+    Raises what :func:`seal` raises.
+    """
+    ordered = sorted(ids, key=lambda each: handle(key, each))
+    number = -(-len(ordered) // MAXIMUM_JOBS)
+    nonces = [new_nonce(now) for _ in range(number)]
+    return tuple(
+        SealedRun(nonce=nonce, selection=seal(ordered[start::number], key=key, nonce=nonce, repository=repository))
+        for start, nonce in enumerate(nonces)
+    )
+
+
 def open_selection(text: str, *, keys: Sequence[bytes], nonce: str, repository: str) -> OpenedSelection:
     """Opens a sealed selection with the one of *keys* that it was sealed with (two are valid while a key is changed).
 
@@ -146,7 +172,7 @@ def open_selection(text: str, *, keys: Sequence[bytes], nonce: str, repository: 
         raise RefusedError(
             "the sealed selection is damaged or of another version",
             why=f"it does not have the form {_VERSION}.KEYID.DATA",
-            fix="start the run with `runner-e2e dispatch start`, and do not edit its inputs",
+            fix="seal the selection anew with `runner-e2e dispatch seal`, and do not edit what it prints",
         )
     key = next((each for each in keys if key_id(each) == found[1]), None)
     if key is None:
@@ -169,7 +195,7 @@ def _decrypted(data: str, key: bytes, bound: bytes) -> bytes:
         raise RefusedError(
             "the sealed selection does not open",
             why="it was changed, or copied from a run with another nonce or from another repository",
-            fix="start the run with `runner-e2e dispatch start`, and do not edit its inputs",
+            fix="seal the selection anew with `runner-e2e dispatch seal`, and do not edit what it prints",
         ) from None
 
 

@@ -56,7 +56,7 @@ def plan() -> int:
     if len(made.shards) > 1:
         raise UsageError(
             f"the selection has {made.cells} cells, and one run has a matrix of at most {MAXIMUM_JOBS} jobs",
-            fix="send it with `runner-e2e dispatch start`, which makes several runs, or select fewer cells",
+            fix="seal it with `runner-e2e dispatch seal`, which makes several runs of it, or select fewer cells",
         )
     (shard,) = made.shards
     gha.write_outputs(
