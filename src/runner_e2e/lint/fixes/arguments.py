@@ -10,9 +10,8 @@ from runner_e2e.lint.expression import ExpressionError, parse
 from runner_e2e.lint.finding import Edit, Fix
 from runner_e2e.lint.fixes.commands import CHANGES
 from runner_e2e.lint.fixes.interpolation import Replacement, as_variable
-from runner_e2e.lint.fixes.scripts import Program, StepScript, script_at, statements
+from runner_e2e.lint.fixes.scripts import Program, StepScript, script_at
 from runner_e2e.lint.fixes.yaml_edits import replace_part
-from runner_e2e.lint.shell.ir import FunctionDefinition
 
 if TYPE_CHECKING:
     from runner_e2e.lint.finding import Finding
@@ -42,7 +41,7 @@ def repair(finding: Finding, document: Document, repository: Repository) -> Fix 
 
 def _change(program: Program, index: int) -> Rewriting | None:
     """What to do with the command of which a word starts at *index*."""
-    for command in program.simple_commands():
+    for command in program.simple_commands:
         number = next((number for number, word in enumerate(command.words) if word.start == index), 0)
         if number and not _has_other_meaning(program, command):
             return next((found for change in CHANGES if (found := change(program, command, number)) is not None), None)
@@ -86,7 +85,7 @@ class _Prepared:
 
 def _without_holes(script: StepScript, program: Program) -> _Prepared | None:
     """The program with a variable for each expression in the word; None where one cannot have a variable."""
-    words = (word for command in program.simple_commands() for word in command.words if word.start == script.index)
+    words = (word for command in program.simple_commands for word in command.words if word.start == script.index)
     word = next(words, None)
     if word is None:
         return None
@@ -133,6 +132,4 @@ def _fix(script: StepScript, prepared: _Prepared, change: Rewriting) -> Fix | No
 def _has_other_meaning(program: Program, command: Simple) -> bool:
     """Whether the script gives the name of the command, or any by ``alias``, another meaning."""
     name = command.words[0].static
-    defined = {node.name for node in statements(program.commands) if isinstance(node, FunctionDefinition)}
-    aliased = any(other.words and other.words[0].static == "alias" for other in program.simple_commands())
-    return name is None or name in defined or name.rpartition("/")[2] in defined or aliased
+    return name is None or bool({name, name.rpartition("/")[2]} & program.functions) or program.has_aliases

@@ -133,7 +133,7 @@ def add_install_option(finding: Finding, document: Document, repository: Reposit
     program = script.program() if script is not None else None
     if option is None or script is None or program is None:
         return None
-    for command in program.simple_commands():
+    for command in program.simple_commands:
         if command.start != script.index and not any(word.start == script.index for word in command.words[:1]):
             continue
         texts = [word.static or "" for word in command.words]

@@ -219,7 +219,7 @@ def _is_program(program: Program, part: Inserted) -> bool:
     """Whether the value itself says which command it is: then it is parsed, which a variable is not."""
     return any(
         isinstance(command, Simple) and command.words and command.words[0].parts[:1] == (part,) and not part.quoted
-        for command in program.simple_commands()
+        for command in program.simple_commands
     )
 
 

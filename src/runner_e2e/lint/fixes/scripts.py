@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from runner_e2e.lint.expression import Embedded, ExpressionError, embedded
@@ -80,9 +81,12 @@ class StepScript:
         return Program.of(self.text, holes, bash=self.shell.posix == "bash")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
-    """A parsed shell program: *holes* are ``[start, end)`` of the texts that the runner puts in."""
+    """A parsed shell program: *holes* are ``[start, end)`` of the texts that the runner puts in.
+
+    A script has as many findings as it has: what each of them asks for is found out once.
+    """
 
     text: str
     holes: tuple[tuple[int, int], ...]
@@ -90,6 +94,7 @@ class Program:
     commands: Sequence
 
     @staticmethod
+    @lru_cache(maxsize=64)
     def of(text: str, holes: tuple[tuple[int, int], ...], *, bash: bool) -> Program | None:
         """The program in *text*, None when a shell would not understand it."""
         script = Script(
@@ -117,9 +122,20 @@ class Program:
             program = program.changed(start, end, text) if program is not None else None
         return program is not None
 
-    def simple_commands(self) -> Iterator[Simple]:
+    @cached_property
+    def simple_commands(self) -> tuple[Simple, ...]:
         """Every simple command, wherever it stands."""
-        yield from (node for node in statements(self.commands) if isinstance(node, Simple))
+        return tuple(node for node in statements(self.commands) if isinstance(node, Simple))
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """The names of all functions that the program defines."""
+        return frozenset(node.name for node in statements(self.commands) if isinstance(node, ir.FunctionDefinition))
+
+    @cached_property
+    def has_aliases(self) -> bool:
+        """Whether it gives any name another meaning by ``alias``."""
+        return any(command.words and command.words[0].static == "alias" for command in self.simple_commands)
 
     def hole_at(self, start: int) -> Inserted | None:
         """The part of a word that the hole at *start* is, None where the shell sees none (a comment, an escape)."""
@@ -137,7 +153,14 @@ def statements(node: object) -> Iterator[object]:
             stack += reversed(current)
         elif is_dataclass(current) and not isinstance(current, Value):
             yield current
-            stack += [getattr(current, field.name) for field in reversed(fields(current))]
+            kind: type = type(current)
+            stack += [getattr(current, name) for name in _inner(kind)]
+
+
+@cache
+def _inner(kind: type) -> tuple[str, ...]:
+    """Names of the fields of a part of a program that may have parts, the last first."""
+    return tuple(field.name for field in reversed(fields(kind)) if field.name not in {"start", "end"})
 
 
 def form_of(program: Program, *, hole: int | None = None, variable: str = "") -> Form:
