@@ -157,7 +157,11 @@ def test_trace_shows_the_variables_before_a_line(call: Callable[..., tuple[int, 
 
 @pytest.mark.parametrize(
     ("place", "part"),
-    [("w.yml", "has no line"), (".github/workflows/w.yml:3", "no command of a script"), ("absent.yml:3", "no command")],
+    [
+        ("w.yml", "has no line"),
+        (".github/workflows/w.yml:3", "no command of a script"),
+        ("absent.yml:3", "no file absent.yml"),
+    ],
 )
 def test_trace_needs_a_command(call: Callable[..., tuple[int, str, str]], place: str, part: str) -> None:
     code, _, err = call("--trace", place)
@@ -253,6 +257,17 @@ def test_where_nothing_is_to_lint_is_said(call: Callable[..., tuple[int, str, st
     ]
 
 
+def test_rules_of_actionlint_alone_need_it(
+    call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "leave one of them out" in call("--select", "actionlint", "--no-actionlint")[2]
+    monkeypatch.setattr("runner_e2e.lint.actionlint.find_actionlint", lambda: None)
+    code, out, err = call("--select", "actionlint/events")
+    assert (code, out) == (2, "")
+    assert "there is none on PATH" in err
+    assert call("--select", "actionlint/events,secret-argv")[0] == 0
+
+
 # --- What is known.
 
 
@@ -273,7 +288,7 @@ def test_a_name_that_is_no_utf_8_is_remembered_and_known(call: Callable[..., tup
     assert call("--write-baseline", "b.json")[0] == 0
     code, out, _ = call("--baseline", "b.json")
     assert code == 0
-    assert "hint" not in out
+    assert "of the baseline" not in out
 
 
 def test_a_baseline_without_an_end_is_damaged(call: Callable[..., tuple[int, str, str]]) -> None:

@@ -172,6 +172,7 @@ def saying(messages: list[dict[str, object]]) -> Path:
         ("""echo '[{"message": "m", "filepath": "w", "kind": "k", "line": true, "column": 1}]'""", "not what it"),
         ("""echo '[{"message": "m", "filepath": "other.yml", "kind": "k", "line": 1, "column": 1}]'""", "not what it"),
         ("yes '[' | tr -d '\\n' | head -c 100000", "its output is not JSON"),
+        ("true", "its output is not JSON"),
         ("exec sleep 60", "it took more than 0.5 seconds"),
     ],
 )  # fmt: skip
@@ -194,7 +195,7 @@ def test_a_program_that_is_none() -> None:
     assert "it cannot be started: Exec format error" in problem.what
 
 
-@pytest.mark.parametrize("output", ["", "null", "[]"])
+@pytest.mark.parametrize("output", ["null", "[]"])
 def test_nothing_is_nothing(output: str) -> None:
     assert check(write(GOOD), program=fake(f"printf '{output}'")) == Checked()
 

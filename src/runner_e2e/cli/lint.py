@@ -70,7 +70,7 @@ def lint(  # noqa: PLR0917 - click passes them by name
     selection: Selection,
     known: Known,
     cache: Callable[[], Cache | None],
-    foreign: Callable[[], Checker | None],
+    foreign: Callable[..., Checker | None],
     repairs: Repairs,
     fail_on: str,
     list_rules: bool,
@@ -97,7 +97,7 @@ def lint(  # noqa: PLR0917 - click passes them by name
     repairs.check(trace=trace)
     with target_of(paths) as target:
         target.refuse(since=known.since, trace=trace, fix=repairs.fix, diff=repairs.diff)
-        changes, checker = known.changes(target.current), foreign()
+        changes, checker = known.changes(target.current), foreign(needed=selection.only_foreign)
 
         def report_on(texts: Mapping[Path, str] | None = None, *, traced: bool = False) -> Report:
             from runner_e2e.lint.linter import lint as run

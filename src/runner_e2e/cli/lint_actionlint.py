@@ -24,7 +24,8 @@ def actionlint_options(function: Callable[..., Result]) -> Callable[..., Result]
     """Gives a command ``--actionlint``, ``--no-actionlint`` and ``--shellcheck``; it receives one ``foreign``.
 
     That is a function which gives the checker to hand to the linter, or None; it raises
-    :class:`~runner_e2e.errors.UsageError` for options that exclude each other and for a program that is not there.
+    :class:`~runner_e2e.errors.UsageError` for options that exclude each other and for a program that is not there,
+    which where it is *needed* is one that nobody names, too.
     """
 
     @functools.wraps(function)
@@ -46,7 +47,9 @@ def actionlint_options(function: Callable[..., Result]) -> Callable[..., Result]
     )(decorated)
 
 
-def _chosen(program: Path | None, *, without: bool, shellcheck: bool) -> Checker | None:
+def _chosen(program: Path | None, *, without: bool, shellcheck: bool, needed: bool) -> Checker | None:
+    if without and needed:
+        raise UsageError("`--no-actionlint` leaves nothing of what `--select` names", fix="leave one of them out")
     if without:
         if program is not None or shellcheck:
             other = "--actionlint" if program is not None else "--shellcheck"
@@ -54,4 +57,4 @@ def _chosen(program: Path | None, *, without: bool, shellcheck: bool) -> Checker
         return None
     from runner_e2e.lint.actionlint import Actionlint
 
-    return Actionlint.chosen(program, current=Path.cwd(), shellcheck=shellcheck)
+    return Actionlint.chosen(program, current=Path.cwd(), shellcheck=shellcheck, needed=needed)

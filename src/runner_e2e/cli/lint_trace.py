@@ -36,6 +36,8 @@ def traced(report: Report, path: str, line: int) -> str:
         rows = [one_line(f"{span}: before `{command[0] if command else ''}`")]
         rows += [one_line(f"  {name} = {value}") for name, value in ordered]
         blocks["\n".join(rows)] = None
+    if not blocks and not wanted.is_file():
+        raise UsageError(f"there is no file {path}", fix="check the path")
     if not blocks:
         raise UsageError(f"no command of a script stands at {path}:{line}", fix="name the line of a command in `run:`")
     return inert("\n".join(blocks))

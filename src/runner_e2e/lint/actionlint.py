@@ -76,7 +76,9 @@ class Actionlint:
     time_limit: float = TIME_LIMIT
 
     @classmethod
-    def chosen(cls, demanded: Path | None, *, current: Path, shellcheck: bool = False) -> Actionlint:
+    def chosen(
+        cls, demanded: Path | None, *, current: Path, shellcheck: bool = False, needed: bool = False
+    ) -> Actionlint:
         """The one that a user names, else the one that is there.
 
         Raises :class:`~runner_e2e.errors.UsageError` where what a user asks for is not there.
@@ -84,6 +86,8 @@ class Actionlint:
         program = find_actionlint() if demanded is None else shutil.which(str(demanded))
         if demanded is not None and program is None:
             raise UsageError(f"there is no program {demanded}", fix="name actionlint's executable file")
+        if needed and program is None:
+            raise UsageError("`--select` names rules of actionlint, and there is none on PATH", fix=_INSTALL)
         if shellcheck:
             for name, there in (("actionlint", program), ("shellcheck", shutil.which("shellcheck"))):
                 if there is None:
@@ -220,7 +224,7 @@ class _Run:
 
 def _messages(output: bytes) -> list[dict[str, Any]]:
     try:
-        read = json.loads(output) if output.strip() else []
+        read = json.loads(output)
     except (ValueError, RecursionError):
         raise _FailedError("its output is not JSON") from None
     read = [] if read is None else read

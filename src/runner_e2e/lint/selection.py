@@ -41,6 +41,11 @@ class Selection:
             return finding.rule in self.select or finding.rule.partition("/")[0] in self.select
         return not off and self.has(finding.profile or "confidential", of_catalog)
 
+    @property
+    def only_foreign(self) -> bool:
+        """Whether no rule of ours is selected."""
+        return bool(self.select) and all(rule.partition("/")[0] == FOREIGN for rule in self.select)
+
     def ignores(self, rule: str) -> bool:
         """Whether no finding of *rule* is wanted, whatever else is."""
         return rule in self.ignore or rule.partition("/")[0] in self.ignore
