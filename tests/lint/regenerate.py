@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner_e2e.cli.lint_fix import with_fixes
 from runner_e2e.lint.fix import apply_fixes
 from runner_e2e.lint.fix_files import unified_diff
 from runner_e2e.lint.linter import lint
@@ -38,7 +39,7 @@ def said(rule: str) -> str:
         shutil.copy(FIXTURES / rule / "bad.yml", "bad.yml")
         report = lint([Path("bad.yml")], current=Path.cwd())
         found = tuple(finding for finding in report.findings if finding.rule == rule)
-        text = render(replace(report, findings=found), "text")
+        text = render(with_fixes(replace(report, findings=found)), "text")
         os.chdir("/")
     return text
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runner_e2e.cli.lint_fix import with_fixes
 from runner_e2e.lint.linter import Report, lint
 from runner_e2e.lint.render import render
 from runner_e2e.lint.rules import RULES
@@ -39,7 +40,7 @@ def linted(name: str, rule: str) -> Report:
 def test_bad_is_reported_exactly(rule: str) -> None:
     report = linted("bad.yml", rule)
     assert report.findings
-    assert render(report, "text") == (FIXTURES / rule / "bad.txt").read_text()
+    assert render(with_fixes(report), "text") == (FIXTURES / rule / "bad.txt").read_text()
 
 
 @pytest.mark.parametrize("rule", IDS)

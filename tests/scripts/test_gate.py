@@ -98,7 +98,7 @@ def job(double: Server, tmp_path: Path) -> Job:
     return Job(double=double, directory=tmp_path, run=double.state.dispatch("paid.yml", "main", {}, alice))
 
 
-GATE = {"github_token": "token-of-alice", "allowlist": "[11]"}
+GATE: dict[str, Any] = {"github_token": "token-of-alice", "allowlist": "[11]"}
 
 
 def test_the_gate_passes_and_pins_the_target(job: Job) -> None:
@@ -130,7 +130,7 @@ def test_a_repeated_gate_needs_one_request(job: Job) -> None:
         ({"claim": "n:1:1"}, 3, "the claim is that of run 1"),
     ],
 )
-def test_the_gate_refuses(job: Job, inputs: dict[str, str], status: int, said: str) -> None:
+def test_the_gate_refuses(job: Job, inputs: dict[str, Any], status: int, said: str) -> None:
     done = job.step("gate", **{**GATE, **inputs})
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stdout
@@ -241,7 +241,7 @@ def test_the_plan_opens_a_sealed_selection(job: Job, key: bytes) -> None:
         ({"suites": "chat"}, {"RUNNER_E2E_CAMPAIGN_KEY_PREVIOUS": KEY.hex()}, 2, "give the new key"),
     ],
 )  # fmt: skip
-def test_the_plan_refuses(job: Job, inputs: dict[str, str], environ: dict[str, str], status: int, said: str) -> None:
+def test_the_plan_refuses(job: Job, inputs: dict[str, Any], environ: dict[str, str], status: int, said: str) -> None:
     job.environ = environ
     done = job.step("plan", **inputs)
     assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr

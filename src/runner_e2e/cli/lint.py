@@ -37,6 +37,10 @@ class _Seconds(click.FloatRange):
         return seconds
 
 
+_MOST_FIXES_COUNTED = 20
+"""To know which findings have a fix, all must be made; beyond so many, a text says which may have one."""
+
+
 @click.command(cls=FixCommand)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @output_options
@@ -130,6 +134,7 @@ def lint(  # noqa: PLR0917 - click passes them by name
             return exit_code(report, "never")
         report = known.without_known(report, target, selection)
         if not repairs.diff:
-            shows_fixes = form in {"json", "sarif"} and not target.label
-            write_report(with_fixes(report) if shows_fixes else report, form, output, target)
+            if not target.label:
+                report = with_fixes(report, most=None if form in {"json", "sarif"} else _MOST_FIXES_COUNTED)
+            write_report(report, form, output, target)
         return exit_code(report, fail_on)

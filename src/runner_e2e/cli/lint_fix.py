@@ -105,8 +105,11 @@ def _summary(outcome: Outcome, verb: str) -> str:
     return f"{head} ({rules}){rest}" if rules else f"{head}{rest}"
 
 
-def with_fixes(report: Report) -> Report:
-    """The report with the fix of every finding that has one."""
+def with_fixes(report: Report, *, most: int | None = None) -> Report:
+    """The report with the fix of every finding that has one; as it is where more than *most* may have one."""
+    may = sum(finding.rule in report.repairs for finding in report.findings)
+    if may == 0 or (most is not None and may > most):
+        return report
     from runner_e2e.lint.fix import proposals
 
-    return replace(report, fixes=proposals(report.findings, current=Path.cwd()))
+    return replace(report, fixes=proposals(report.findings, current=Path.cwd()), repairs=frozenset())
