@@ -17,7 +17,7 @@ from runner_e2e.cells.handles import random_key
 from runner_e2e.cells.sealed import check_nonce, is_sealed, key_id, new_nonce, open_selection, seal, seal_runs
 from runner_e2e.errors import RefusedError, UsageError
 
-KEY, OTHER = random_key(), random_key()
+KEY, OTHER = bytes(range(32)), bytes(range(32, 64))
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 NONCE = "20261130t120000z-0123456789abcdef"
 PLACE = {"nonce": NONCE, "repository": "octo/evals"}
