@@ -149,7 +149,7 @@ def test_a_cut_or_damaged_archive_is_refused(data: st.DataObject) -> None:
         unpack(io.BytesIO(broken), Path(folder), name="org/repo")
 
 
-@pytest.mark.parametrize("data", [b"<html>", gzip.compress(b"no tar" * 200), b""])
+@pytest.mark.parametrize("data", [b"<html>", gzip.compress(b"no tar" * 200), b""], ids=["html", "no-tar", "empty"])
 def test_another_file_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(GitHubError, match="the archive of org/repo is cut or damaged"):
         unpacked(tmp_path / "r", data)

@@ -104,10 +104,24 @@ def descriptor_by_call(targets: Targets) -> str:
 
 def trace(targets: Targets) -> str:
     """Trace the harness with ptrace."""
-    kernel.library_call("ptrace", _PTRACE_ATTACH, targets.harness, 0, 0, wide=True)
+    try:
+        kernel.library_call("ptrace", _PTRACE_ATTACH, targets.harness, 0, 0, wide=True)
+    except PermissionError:
+        if _is_traced(targets.harness):
+            raise AbsentError("something traces the harness already, and a process has one tracer") from None
+        raise
     os.waitpid(targets.harness, 0x40000000)
     kernel.library_call("ptrace", _PTRACE_DETACH, targets.harness, 0, 0, wide=True)
     return "traced"
+
+
+def _is_traced(process: int) -> bool:
+    """Whether a process has a tracer; False where that cannot be read, as inside a sandbox."""
+    try:
+        with open(f"/proc/{process}/status", "rb") as file:
+            return any(line.startswith(b"TracerPid:") and line.split()[1] != b"0" for line in file)
+    except OSError:
+        return False
 
 
 def send_signal(targets: Targets) -> str:
