@@ -114,7 +114,8 @@ def test_a_sealed_campaign_is_paid_once_and_names_no_cell(campaign: Campaign) ->
     nonce = new_nonce(datetime.now(UTC))
     sealed = seal(campaign.ids, key=campaign.key, nonce=nonce, repository="octo/evals")
     run = start_run(campaign.double, nonce=nonce, selection=sealed, target="main")
-    job = campaign.act(run)
+    # From the kernel's record: no program that is started, agents included, has a canary on its command line.
+    job = campaign.act(run, audited=True)
     assert job.status == 0, job.output
 
     # The results of both cells, in one artifact, each by its handle.
@@ -145,9 +146,7 @@ def test_the_schedule_plans_its_groups_and_claims_by_its_run(campaign: Campaign)
     run = start_run(campaign.double, "schedule")
     # Something else has its claim, so that the run ends before its cells, which the other test runs.
     campaign.double.state.refs[f"refs/runner-e2e/claims/schedule-{run.id}"] = run.sha
-    # From the kernel's record: no program that was started on the way to the claim had a canary on its command line.
-    # The sandbox of a cell proves itself by tracing, and cannot where everything is traced.
-    job = campaign.act(run, audited=True)
+    job = campaign.act(run)
     assert job.status != 0
     assert "plan: 2 cells, expected cost $0.00 an attempt" in job.output
     assert f"something else has claimed schedule-{run.id}" in job.output
