@@ -134,7 +134,6 @@ def lint(  # noqa: PLR0917 - click passes them by name
             return exit_code(report, "never")
         report = known.without_known(report, target, selection)
         if not repairs.diff:
-            if not target.label:
-                report = with_fixes(report, most=None if form in {"json", "sarif"} else _MOST_FIXES_COUNTED)
-            write_report(report, form, output, target)
+            most = 0 if target.label else None if form in {"json", "sarif"} else _MOST_FIXES_COUNTED
+            write_report(with_fixes(report, most=most), form, output, target)
         return exit_code(report, fail_on)
