@@ -11,7 +11,11 @@ Exit codes: 0 fine, 1 findings or failed cells, 2 bad usage or configuration, 3 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
 
 __all__ = [
     "CommandNotExecutableError",
@@ -71,6 +75,14 @@ class RunnerE2EError(Exception):
         self.problems: tuple[Problem, ...] = (Problem(what=what, why=why, fix=fix, place=place),)
         super().__init__(what)
 
+    @classmethod
+    def of(cls, problems: Iterable[Problem]) -> Self:
+        """Builds the error for all *problems* at once (at least one)."""
+        found = tuple(problems)
+        error = cls(found[0].what, why=found[0].why, fix=found[0].fix, place=found[0].place)
+        error.problems = found
+        return error
+
     @property
     def problem(self) -> Problem:
         """The first (often only) problem."""
@@ -96,14 +108,6 @@ class ConfigurationError(RunnerE2EError):
     """A file that a user writes is wrong. Carries every mistake found, in the order of the file."""
 
     exit_code = 2
-
-    @classmethod
-    def of(cls, problems: tuple[Problem, ...]) -> ConfigurationError:
-        """Builds the error for all *problems* at once (at least one)."""
-        first = problems[0]
-        error = cls(first.what, why=first.why, fix=first.fix, place=first.place)
-        error.problems = problems
-        return error
 
 
 class RefusedError(RunnerE2EError):

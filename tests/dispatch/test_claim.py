@@ -205,7 +205,7 @@ def run_record(**changes: Any) -> RunRecord:
         RunRecord(
             id=900, attempt=1, event="workflow_dispatch", status="in_progress", path=".github/workflows/p.yml",
             head_branch="main", head_sha="a" * 40, repository="octo/evals", repository_id=5, head_repository_id=5,
-            workflow_id=3, title="Paid", created_at="2026-11-30T12:00:00Z", started_at="2026-11-30T12:00:00Z",
+            title="Paid", created_at="2026-11-30T12:00:00Z",
             actor=alice, triggering_actor=alice,
         ),
         **changes,

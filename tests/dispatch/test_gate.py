@@ -35,14 +35,12 @@ RUN = RunRecord(
     repository="octo/evals",
     repository_id=5,
     head_repository_id=5,
-    workflow_id=3,
     title="Paid",
     created_at="2026-11-01T00:00:00Z",
-    started_at="2026-11-01T00:00:00Z",
     actor=ALICE,
     triggering_actor=ALICE,
 )
-REPOSITORY = RepositoryRecord(id=5, full_name="octo/evals", default_branch="main", private=False)
+REPOSITORY = RepositoryRecord(id=5, full_name="octo/evals", default_branch="main")
 CONTEXTS = RunContexts(
     repository="octo/evals",
     repository_id="5",

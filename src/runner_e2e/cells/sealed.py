@@ -38,7 +38,6 @@ __all__ = [
     "MOST_CHARACTERS",
     "check_nonce",
     "is_nonce",
-    "is_sealed",
     "key_id",
     "new_nonce",
     "open_selection",
@@ -96,11 +95,6 @@ def check_nonce(nonce: str, *, created_at: datetime) -> None:
             why="the clock of the machine that sent the dispatch is wrong",
             fix="set that clock, then " + fix,
         )
-
-
-def is_sealed(text: str) -> bool:
-    """Whether *text* has the form of a sealed selection, of whatever key."""
-    return text.startswith(f"{_VERSION}.")
 
 
 def key_id(key: bytes) -> str:

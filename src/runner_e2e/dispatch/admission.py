@@ -58,7 +58,7 @@ def admit(api: GitHubApi, contexts: RunContexts, application: Application) -> Ad
     run = read_own_run(api, contexts)
     if application.default_branch:
         repository = RepositoryRecord(
-            id=run.repository_id, full_name=run.repository, default_branch=application.default_branch, private=False
+            id=run.repository_id, full_name=run.repository, default_branch=application.default_branch
         )
     else:
         repository = read_repository(api)

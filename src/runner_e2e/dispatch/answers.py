@@ -13,7 +13,16 @@ from runner_e2e.errors import GitHubError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Answer", "is_rate_limit", "parse_body", "permission_hint", "problem_of", "retry_after", "server_text"]
+__all__ = [
+    "Answer",
+    "is_rate_limit",
+    "parse_body",
+    "patience",
+    "permission_hint",
+    "problem_of",
+    "retry_after",
+    "server_text",
+]
 
 _LONGEST_MESSAGE: Final = 300
 _SECONDS = re.compile(r"[0-9]{1,12}")
@@ -22,6 +31,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api: without other information wait at
 # least one minute after a secondary limit.
 _SECONDARY_PAUSE: Final = 60.0
+_LONGEST_PAUSE: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +120,17 @@ def retry_after(answer: Answer, *, now: float) -> float | None:
     if answer.headers.get("x-ratelimit-remaining") == "0" and _SECONDS.fullmatch(reset):
         return max(1.0, float(reset) - now)
     return _SECONDARY_PAUSE if is_rate_limit(answer) else None
+
+
+def patience(answer: Answer, *, least: float, now: float) -> float | None:
+    """Seconds to wait before the same request is sent again, at least *least*; None where it should not be.
+
+    It should be after a limit or an error of the server, unless that asks for more than a minute.
+    """
+    asked = retry_after(answer, now=now)
+    if asked is None:
+        return least if answer.status >= 500 else None
+    return max(asked, least) if asked <= _LONGEST_PAUSE else None
 
 
 def problem_of(answer: Answer) -> GitHubError:

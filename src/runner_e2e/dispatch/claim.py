@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.cells.sealed import check_nonce, is_nonce
-from runner_e2e.dispatch.answers import problem_of, retry_after
+from runner_e2e.dispatch.answers import patience, problem_of
 from runner_e2e.dispatch.github_api import UnknownOutcomeError, segment
 from runner_e2e.dispatch.records import moment_of, value_of
 from runner_e2e.errors import GitHubError, RefusedError
@@ -45,7 +45,6 @@ RERUNS: Final = "runner-e2e/reruns"
 
 _PAUSES: Final = (0.5, 2.0, 5.0, 10.0)
 _CLAIM = re.compile(r"([a-z0-9-]{1,80}):([1-9][0-9]{0,19}):([1-9][0-9]{0,5})")
-_LONGEST_PAUSE: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,13 +222,7 @@ def _create(api: GitHubApi, ref: str, claim: Claim, *, commit: str) -> Holder:
     for pause in _PAUSES:
         try:
             answer = _post(api, "git/refs", {"ref": f"refs/{ref}", "sha": tag})
-            refused = (
-                None
-                if answer.status == 201
-                else GitHubError(
-                    f"GitHub does not create refs/{ref}", why="the answer was 422, and nobody holds it", fix="try again"
-                )
-            )
+            refused = None if answer.status == 201 else _not_created(ref)
         except UnknownOutcomeError as error:
             refused = error
         # Also after a success: what counts is what everybody reads.
@@ -239,6 +232,12 @@ def _create(api: GitHubApi, ref: str, claim: Claim, *, commit: str) -> Holder:
         # A replica may not have it yet.
         api.limits.wait(pause)
     raise refused or GitHubError(f"refs/{ref} was created and cannot be read", fix="try again")
+
+
+def _not_created(ref: str) -> GitHubError:
+    return GitHubError(
+        f"GitHub does not create refs/{ref}", why="the answer was 422, and nobody holds it", fix="try again"
+    )
 
 
 def _tag(api: GitHubApi, claim: Claim, *, commit: str) -> str:
@@ -271,10 +270,10 @@ def _post(api: GitHubApi, path: str, data: dict[str, object]) -> Answer:
     """
     answer = api.send("POST", path, data, accept={201, 403, 422, 429})
     for least in _PAUSES:
-        pause = retry_after(answer, now=time.time())
-        if pause is None or pause > _LONGEST_PAUSE:
+        pause = patience(answer, least=least, now=time.time())
+        if pause is None:
             break
-        api.limits.wait(max(pause, least))
+        api.limits.wait(pause)
         answer = api.send("POST", path, data, accept={201, 403, 422, 429})
     if answer.status not in {201, 422}:
         raise problem_of(answer)

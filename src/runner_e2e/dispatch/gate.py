@@ -83,10 +83,7 @@ def pass_gate(passage: Passage) -> None:
     """Returns where the run may pay. Raises :class:`~runner_e2e.errors.RefusedError` with every reason otherwise."""
     refusals = decide(passage)
     if refusals:
-        first = refusals[0]
-        error = RefusedError(first.what, why=first.why, fix=first.fix)
-        error.problems = tuple(Problem(what=each.what, why=each.why, fix=each.fix) for each in refusals)
-        raise error
+        raise RefusedError.of(Problem(what=each.what, why=each.why, fix=each.fix) for each in refusals)
 
 
 def decide(passage: Passage) -> tuple[Refusal, ...]:

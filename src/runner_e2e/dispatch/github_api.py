@@ -17,7 +17,7 @@ import github
 import requests
 from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, RequestsResponse
 
-from runner_e2e.dispatch.answers import Answer, parse_body, problem_of, retry_after
+from runner_e2e.dispatch.answers import Answer, parse_body, patience, problem_of
 from runner_e2e.errors import GitHubError, UsageError
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ API_VERSION: Final = "2022-11-28"
 
 # Long enough for GitHub's slowest answers (about 10 s for a dispatch under load), short enough to be noticed.
 TIMEOUT_SECONDS: Final = 30
-READ_ATTEMPTS: Final = 3
 _PAUSES: Final = (1.0, 4.0)
-_LONGEST_PAUSE: Final = 60.0
 _PAGE: Final = 100
 _MOST_REDIRECTS: Final = 3
 _REDIRECTED: Final = frozenset({301, 302, 307, 308})
@@ -147,12 +145,12 @@ class GitHubApi:
                     raise _unreachable("GET", self._full(path), error) from None
                 self.limits.wait(pause)
                 continue
-            wanted = retry_after(answer, now=time.time())
-            if wanted is None and answer.status >= 500:
-                wanted = pause
-            if answer.status in accept or wanted is None or pause is None or wanted > _LONGEST_PAUSE:
+            if pause is None or answer.status in accept:
                 break
-            self.limits.wait(max(wanted, pause))
+            wanted = patience(answer, least=pause, now=time.time())
+            if wanted is None:
+                break
+            self.limits.wait(wanted)
         return _checked(answer, accept)
 
     def pages(

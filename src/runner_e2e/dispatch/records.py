@@ -59,10 +59,8 @@ class RunRecord:
     repository: str
     repository_id: int
     head_repository_id: int
-    workflow_id: int
     title: str
     created_at: str
-    started_at: str
     actor: Account
     triggering_actor: Account
 
@@ -74,7 +72,6 @@ class RepositoryRecord:
     id: int
     full_name: str
     default_branch: str
-    private: bool
 
 
 def read_run(api: GitHubApi, run: int, attempt: int) -> RunRecord:
@@ -94,7 +91,6 @@ def read_repository(api: GitHubApi) -> RepositoryRecord:
         id=value_of(data, int, "id"),
         full_name=value_of(data, str, "full_name"),
         default_branch=value_of(data, str, "default_branch"),
-        private=value_of(data, bool, "private"),
     )
 
 
@@ -112,11 +108,9 @@ def run_of(data: object) -> RunRecord:
         repository=value_of(data, str, "repository", "full_name"),
         repository_id=value_of(data, int, "repository", "id"),
         head_repository_id=value_of(data, int, "head_repository", "id"),
-        workflow_id=value_of(data, int, "workflow_id"),
         # Servers before 3.7 have none; who needs it says so.
         title=value_of(data, str, "display_title") if _has(data, "display_title") else "",
         created_at=value_of(data, str, "created_at"),
-        started_at=value_of(data, str, "run_started_at"),
         actor=_account(data, "actor"),
         triggering_actor=_account(data, "triggering_actor"),
     )

@@ -214,10 +214,7 @@ def _linked(paths: Sequence[str]) -> Problem:
 def _refused(problems: Sequence[Problem]) -> LaunchError:
     from runner_e2e.errors import LaunchError
 
-    first = problems[0]
-    error = LaunchError(first.what, why=first.why, fix=first.fix)
-    error.problems = tuple(problems)
-    return error
+    return LaunchError.of(problems)
 
 
 def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
