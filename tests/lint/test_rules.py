@@ -6,13 +6,18 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from runner_e2e.cli.lint_fix import with_fixes
 from runner_e2e.lint.linter import Report, lint
 from runner_e2e.lint.render import render
+from runner_e2e.lint.render.text import LEVELS
 from runner_e2e.lint.rules import RULES
+
+if TYPE_CHECKING:
+    from runner_e2e.lint.finding import Rule
 
 HERE = Path(__file__).parent
 FIXTURES = HERE / "rules"
@@ -43,19 +48,24 @@ def test_bad_is_reported_exactly(rule: str) -> None:
     assert render(with_fixes(report), "text") == (FIXTURES / rule / "bad.txt").read_text()
 
 
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_the_level_of_a_rule_is_the_severest_of_its_findings(rule: Rule) -> None:
+    levels = {finding.level for finding in linted("bad.yml", rule.id).findings}
+    assert min(levels, key=LEVELS.index) == rule.level
+
+
 @pytest.mark.parametrize("rule", IDS)
 def test_ok_is_clean(rule: str) -> None:
     assert linted("ok.yml", rule).findings == ()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=IDS)
-def test_the_page_shows_what_is_executed(rule: object) -> None:
-    found = next(each for each in RULES if each is rule)
-    page = (PAGES / f"{found.id}.md").read_text()
-    assert page.startswith(f"# {found.id}\n")
-    assert found.explanation in page
+def test_the_page_shows_what_is_executed(rule: Rule) -> None:
+    page = (PAGES / f"{rule.id}.md").read_text()
+    assert page.startswith(f"# {rule.id}\n")
+    assert rule.explanation in page
     blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)
-    folder = FIXTURES / found.id
+    folder = FIXTURES / rule.id
     assert blocks[:3] == [
         ("yaml", (folder / "bad.yml").read_text()),
         ("text", (folder / "bad.txt").read_text()),

@@ -71,8 +71,8 @@ class Rule:
 
     ``check`` turns what the flow analysis saw into a finding, or into None when it is not its business. ``inspect``
     looks at a whole document. ``repair`` makes a fix for a finding of this rule, None where there is none that fits.
-    A rule with none of them is one about the lint itself. *level* is the one that its findings have unless the catalog
-    says another. *security_severity* is from 0 to 10, as code scanning shows it.
+    A rule with none of them is one about the lint itself. *level* is the severest that its findings have, unless the
+    catalog says another. *security_severity* is from 0 to 10, as code scanning shows it.
     """
 
     id: str

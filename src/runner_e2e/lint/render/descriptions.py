@@ -20,7 +20,7 @@ _CHECKS = "https://github.com/rhysd/actionlint/blob/main/docs/checks.md"
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """A rule for people: *explanation* is plain text, *page* a web address, *level* the usual one.
+    """A rule for people: *explanation* is plain text, *page* a web address, *level* the severest.
 
     *security_severity* is from 0 to 10, None for a rule that is not about security.
     """

@@ -77,6 +77,5 @@ RULE = Rule(
     summary="no confidential value for unknown actions, services and agents",
     explanation=EXPLANATION,
     check=check,
-    level="error",
     security_severity=6.0,
 )

@@ -154,6 +154,5 @@ RULE = Rule(
     inspect=inspect,
     repair=repair,
     profile="paid",
-    level="warning",
     security_severity=5.0,
 )

@@ -50,4 +50,5 @@ RULE = Rule(
     explanation=EXPLANATION,
     check=check,
     repair=repair,
+    level="warning",
 )

@@ -42,4 +42,5 @@ RULE = Rule(
     summary="a script that could not be followed",
     explanation=EXPLANATION,
     check=check,
+    level="warning",
 )
