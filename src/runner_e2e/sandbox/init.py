@@ -44,10 +44,10 @@ def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
         connection, signals = _keep_only(channel, signals)
         try:
             _settle(kind)
+            link, agents = request.pair()
+            agent = os.fork()
         except OSError as error:
             _refuse(connection, error)
-        link, agents = request.pair()
-        agent = os.fork()
         if agent == 0:
             link.close()
             inside.become(connection, agents, mask, warm=warm)

@@ -10,6 +10,7 @@ import _socket  # see request.py
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import init, request
+from runner_e2e.sandbox.events import Reporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +40,15 @@ class Standby:
             theirs.close()
 
     def launch(self, wanted: Request) -> None:
-        """Starts *wanted*, which must be of this kind. The connection is closed from the other end when it runs."""
-        request.send(self.connection, wanted)
+        """Starts *wanted*, which must be of this kind. The connection is closed from the other end when it runs.
+
+        Processes that have ended are no refusal of the host, after which a weaker way would be tried: the launch fails.
+        """
+        try:
+            request.send(self.connection, wanted)
+        except OSError as error:
+            why = f"its first processes have ended: {error.strerror}"
+            Reporter(wanted.streams.events).tell("failed", 125, "the sandbox could not be set up", why, "")
 
     def lives(self) -> bool:
         """Whether the process that becomes the agent still waits."""
