@@ -52,7 +52,15 @@ def test_unknown_entries_stand_for_any_others() -> None:
     assert read_json(("{", HOLE, "}")) == {None: Unknown(TAINTS)}
 
 
-@pytest.mark.parametrize("text", ["{", "nothing", '{"a": 1,}', "[" * 5_000, '"' + "x" * 300_000 + '"', '"\U000f0000"'])
+@pytest.mark.parametrize(
+    "text", ["{", "nothing", '{"a": 1,}', "[" * 5_000, '"' + "x" * 300_000 + '"', '"\U000f0000"', "\0", '"\0"']
+)
 def test_what_is_no_json_is_an_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of several kinds
         read_json((text,))
+
+
+@pytest.mark.parametrize("escaped", ["\\udb80\\udc00", "\\uDB80\\uDC07", "\\udbbf\\udffd"])
+def test_an_escaped_letter_is_taken_for_no_unknown_part(escaped: str) -> None:
+    with pytest.raises(ValueError, match="letters that stand for unknown text"):
+        read_json((f'{{"a": "{escaped}", "b": ', HOLE, "}"))

@@ -21,6 +21,8 @@ __all__ = ["Json", "Unknown", "read_json"]
 
 _FIRST = 0xF0000
 _MAX_CHARACTERS = 200_000
+_ESCAPED = re.compile(r"\\u[dD][bB][89a-fA-F]")
+"""The first half of an escaped character of the planes where unknown parts stand."""
 _PART = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[\U000f0000-\U000ffffd]', re.DOTALL)
 
 
@@ -37,12 +39,19 @@ Json: TypeAlias = "dict[str | None, Json] | list[Json] | Value | Unknown | int |
 
 def read_json(text: Text) -> Json:
     """The data in *text*. Raises :class:`ValueError` when it is no JSON."""
-    holes = [piece for piece in text if isinstance(piece, Hole)]
-    marked = "".join(piece if isinstance(piece, str) else "\0" for piece in text)
-    if len(marked) > _MAX_CHARACTERS or PLACEHOLDER.search(marked):
-        raise ValueError("too long, or with letters that stand for unknown text")
-    numbers = iter(range(len(holes)))
-    marked = re.sub("\0", lambda _: chr(_FIRST + next(numbers)), marked)
+    holes: list[Hole] = []
+    pieces: list[str] = []
+    for piece in text:
+        if isinstance(piece, Hole):
+            holes.append(piece)
+            pieces.append(chr(_FIRST + len(holes) - 1))
+        elif PLACEHOLDER.search(piece) or _ESCAPED.search(piece):
+            raise ValueError("letters that stand for unknown text")
+        else:
+            pieces.append(piece)
+    marked = "".join(pieces)
+    if len(marked) > _MAX_CHARACTERS:
+        raise ValueError("too long")
     try:
         data = json.loads(_completed(marked) if holes else marked)
     except RecursionError:
