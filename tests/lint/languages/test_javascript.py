@@ -372,6 +372,17 @@ def test_large_programs_end_in_time(text: str) -> None:
     ("text", "leaks"),
     [
         ("Bun.spawn(['tool', Bun.env.S]);", ["Bun.env.S"]),
+        ("import process from 'node:process'; Bun.spawn(['tool', process.env.S]);", ["process.env.S"]),
+        ("import { env } from 'node:process'; Bun.spawn(['tool', env.S]);", ["env.S"]),
+        ("const { env, argv } = require('process'); Bun.spawn(['tool', env.S]);", ["env.S"]),
+        (
+            "const { Buffer: B } = require('node:buffer'); Bun.spawn(['t', `${B.from(process.env.S)}`]);",
+            ["`${B.from(process.env.S)}`"],
+        ),
+        (
+            "const { setTimeout: later } = require('timers'); later(() => Bun.spawn(['t', process.env.S]), 1);",
+            ["process.env.S"],
+        ),
         ("Bun.spawnSync({ cmd: ['tool', process.env.S] });", ["{ cmd: ['tool', process.env.S] }"]),
         ("Bun.spawnSync(['tool'], { env: { CASE: process.env.S } });", []),
         ("await Bun.$`tool ${process.env.S}`;", ["${process.env.S}"]),
@@ -396,3 +407,8 @@ def test_the_whole_environment_in_unknown_hands_may_come_back() -> None:
     text += "require('child_process').spawnSync('tool', [env.S]);"
     (leak,) = followed("javascript", text).leaks
     assert {taint.confidence for taint in leak.taints} == {Confidence.LOW}
+
+
+def test_what_a_runtime_has_is_there_in_every_module() -> None:
+    scripts = {"/github/workspace/other.js": "Bun.spawn(['tool', Bun.env.ID]);"}
+    assert arguments_of(follow("javascript", "require('./other');", scripts=scripts)) == [("tool", "Bun.env.ID")]

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["Expressions"]
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": "", "\r": ""}
-_UNKNOWN_KIND = "an expression of this kind"
 
 
 def unescaped(text: str) -> str:

@@ -7,10 +7,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.languages.javascript.builtins import builtin, function
+from runner_e2e.lint.languages.javascript.builtins import builtin, function, object_of
 from runner_e2e.lint.languages.javascript.data import parsed, stringified
 from runner_e2e.lint.languages.javascript.machine import Call, Frame, Passed, Scope
-from runner_e2e.lint.languages.javascript.modules import HARMLESS, MODULES
+from runner_e2e.lint.languages.javascript.modules import GLOBAL, HARMLESS, MODULES
 from runner_e2e.lint.languages.javascript.runtimes import GLOBALS
 from runner_e2e.lint.languages.javascript.starting import run_template, zx_dollar
 from runner_e2e.lint.languages.javascript.statements import Statements
@@ -50,7 +50,8 @@ class Interpreter(Statements):
 
     def builtin(self, name: str) -> Js | None:
         """See :meth:`Machine.builtin`: made when it is first named."""
-        found = builtin(self, name)
+        made = GLOBALS.get(name)
+        found = made() if made is not None else builtin(self, name)
         if found is not None:
             self.globals.cells[name] = Cell(found)
         return found
@@ -72,9 +73,6 @@ class Interpreter(Statements):
             return
         if _ZX.match(self.source.text):
             self.globals.cells["$"] = Cell(zx_dollar())
-        for name, made in GLOBALS.items():
-            if name in self.source.text:
-                self.globals.cells[name] = Cell(made())
         self._run_module(root, self.path)
         self.finish()
 
@@ -151,12 +149,26 @@ class Interpreter(Statements):
 
     def _package(self, name: str) -> Js:
         found = self.modules.get(name)
+        if found is None and name in GLOBAL:
+            found = self.modules[name] = self._of_globals(name)
         if found is None:
             made = MODULES.get(name)
             known = name in HARMLESS or name.startswith("@octokit/")
             found = made() if made is not None else of_thing(Thing("harmless" if known else "unknown", data=name))
             self.modules[name] = found
         return found
+
+    def _of_globals(self, name: str) -> Js:
+        """A module that exports what is built in: ``node:process`` is ``process``."""
+        names = GLOBAL[name]
+        if names is None:
+            return self._global(name)
+        return object_of({each: self._global(each) for each in names})
+
+    def _global(self, name: str) -> Js:
+        cell = self.globals.cells.get(name)
+        found = cell.value if cell is not None else self.builtin(name)
+        return found if found is not None else UNDEFINED
 
     def _candidates(self, name: str) -> list[str]:
         directory = posixpath.dirname(self.path) if self.path and not self.wrapped_require else ""

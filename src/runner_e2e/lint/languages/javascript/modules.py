@@ -6,7 +6,6 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.builtins import buffer, function, module_of, object_of, pure
-from runner_e2e.lint.languages.javascript.data import parsed
 from runner_e2e.lint.languages.javascript.starting import MODULES as STARTING
 from runner_e2e.lint.languages.javascript.starting import promisified
 from runner_e2e.lint.languages.javascript.toolkit import MODULES as TOOLKIT
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.languages.javascript.machine import Call
 
-__all__ = ["HARMLESS", "MODULES"]
+__all__ = ["GLOBAL", "HARMLESS", "MODULES"]
 
 
 # --- path
@@ -322,18 +321,6 @@ def _events() -> Js:
     return object_of({"EventEmitter": emitter, "once": function(pure)})
 
 
-def _event(call: Call) -> Js:
-    """What the file of the event holds."""
-    process = call.machine.process
-    path = process.variable("GITHUB_EVENT_PATH")
-    return parsed(process.read_file(path)) if path is not None else ANY
-
-
-def event_payload(call: Call) -> Js:
-    """``context.payload``."""
-    return _event(call)
-
-
 MODULES: dict[str, Callable[[], Js]] = {
     **STARTING,
     **TOOLKIT,
@@ -348,11 +335,17 @@ MODULES: dict[str, Callable[[], Js]] = {
     "readline/promises": lambda: module_of({"createInterface": _lines}),
     "events": _events,
     "url": lambda: module_of({"fileURLToPath": _same_text, "pathToFileURL": _same_text, "parse": pure}),
-    "buffer": lambda: object_of({}),
-    "process": lambda: object_of({}),
     "timers/promises": lambda: module_of({"setTimeout": lambda _call: UNDEFINED}),
 }
 """Name of a module (without ``node:``) -> what it exports."""
+
+GLOBAL = {
+    "process": None,
+    "console": None,
+    "buffer": ("Buffer",),
+    "timers": ("setTimeout", "setImmediate", "setInterval"),
+}
+"""Name of a module -> the built-in globals that it exports; None: it is the global of its own name."""
 
 HARMLESS = frozenset(
     {
@@ -369,7 +362,7 @@ HARMLESS = frozenset(
             "assert",
             "assert/strict",
         ),
-        *("querystring", "string_decoder", "perf_hooks", "async_hooks", "timers", "module", "v8", "vm", "test"),
+        *("querystring", "string_decoder", "perf_hooks", "async_hooks", "module", "v8", "vm", "test"),
         *("axios", "node-fetch", "undici", "got", "ky", "lodash", "ramda", "semver", "yaml", "js-yaml", "ajv", "zod"),
         *(
             "uuid",
