@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from runner_e2e.errors import ConfigurationError
 from runner_e2e.lint import fix as engine
 from runner_e2e.lint.finding import Edit, Finding, Fix, Rule
 from runner_e2e.lint.fix import MAX_ROUNDS, Change, Outcome, apply_fixes, proposals
@@ -129,6 +130,22 @@ def test_a_fix_that_does_not_help_is_taken_back(tmp_path: Path, monkeypatch: pyt
     bench = Bench(tmp_path, "a: bad\n", (rule_of("bad", replaced("not bad")),), monkeypatch)
     after, outcome = bench.fix()
     assert (after, outcome.applied, outcome.changes) == ("a: bad\n", (), ())
+
+
+def test_what_somebody_writes_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, "a: bad\n", (rule_of("bad", replaced("good")),), monkeypatch)
+
+    def lint_and_edit(texts: Mapping[Path, str]) -> Report:
+        report = bench.lint(texts)
+        if texts:
+            bench.path.write_text("a: mine\n")
+        return report
+
+    outcome = apply_fixes(lint_and_edit, current=tmp_path, unsafe=False)
+    assert [(change.before, change.after) for change in outcome.changes] == [("a: bad\n", "a: good\n")]
+    with pytest.raises(ConfigurationError, match="changed since"):
+        write_changes(outcome.changes)
+    assert bench.path.read_text() == "a: mine\n"
 
 
 @pytest.mark.parametrize("new", ["x: y: z", "'", "[", "good\nd: c: e"])

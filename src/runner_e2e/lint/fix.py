@@ -180,6 +180,7 @@ class _Fixer:
         self.unsafe = unsafe
         self.texts: dict[Path, str] = {}
         self.shown: dict[Path, str] = {}
+        self.originals: dict[Path, str] = {}
         self.applied: list[tuple[Finding, Fix]] = []
         self.rejected: set[tuple[object, ...]] = set()
 
@@ -202,7 +203,7 @@ class _Fixer:
                 location=self.current / self.shown[path],
                 path=path,
                 shown=self.shown[path],
-                before=_text(path),
+                before=self.originals[path],
                 after=text,
             )
             for path, text in sorted(self.texts.items())
@@ -240,7 +241,10 @@ class _Fixer:
         for shown, edits in _by_path(every).items():
             path = (self.current / shown).resolve()
             self.shown[path] = shown
-            whole = texts.get(path) or _text(path)
+            # Read once: whoever writes later compares, and must not take a newer text for this one.
+            if path not in self.originals:
+                self.originals[path] = _text(path)
+            whole = texts.get(path, self.originals[path])
             mark = _MARK if whole.startswith(_MARK) else ""
             texts[path] = mark + applied(whole.removeprefix(_MARK), edits)
         return texts
