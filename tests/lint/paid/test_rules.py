@@ -590,6 +590,11 @@ BAD: dict[str, tuple[str, str, str]] = {
         "paid-report-trust",
         "`npm test` runs code of the target",
     ),
+    "the target's script in a hidden folder": (
+        in_job("report", ("{persist-credentials: false}", "{ref: develop, path: .t}\n      - run: bash .t/publish.sh")),
+        "paid-report-trust",
+        "`bash .t/publish.sh` runs code of the target",
+    ),
     "another repository's script": (
         in_job("report", ("{persist-credentials: false}", "{repository: o/r}\n      - run: ./publish.sh")),
         "paid-report-trust",

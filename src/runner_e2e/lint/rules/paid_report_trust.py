@@ -113,7 +113,8 @@ def _artifact(leaf: PaidStep) -> _Untrusted:
 def _folder(given: Block) -> str:
     """Where files come to lie in the workspace; empty for all of it, or where it is not known."""
     path = given.text("path")
-    return "" if "${{" in path else posixpath.normpath(path).removeprefix("./").strip(".")
+    folder = posixpath.normpath(path)
+    return "" if folder == "." or "${{" in path else folder
 
 
 def _step(report: Report, paid: PaidWorkflow, leaf: PaidStep, reason: str, brought: list[_Untrusted]) -> None:
