@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.advice import advise, placed
-from runner_e2e.lint.finding import Finding, Rule, flow_of, named
+from runner_e2e.lint.finding import Rule, named, of_kind, seen
 from runner_e2e.lint.fixes.arguments import repair
 from runner_e2e.lint.sighting import Surface
 from runner_e2e.lint.values import Confidence
 
 if TYPE_CHECKING:
+    from runner_e2e.lint.finding import Finding
     from runner_e2e.lint.sighting import Sighting
 
 __all__ = ["RULE"]
@@ -28,21 +29,19 @@ sets a variable and is fine; `env X="$ID" tool` is not, for `env` is a program."
 
 def check(sighting: Sighting) -> Finding | None:
     """A finding for a confidential value in an argument."""
-    taints = [taint for taint in sighting.taints if taint.label.kind == "confidential"]
+    taints = of_kind(sighting, "confidential")
     if sighting.surface is not Surface.ARGV or not taints:
         return None
-    confidence = max(taint.confidence for taint in taints)
-    where = placed(sighting.advice, command=sighting.subject, sure=confidence > Confidence.LOW)
-    return Finding(
+    sure = any(taint.confidence > Confidence.LOW for taint in taints)
+    where = placed(sighting.advice, command=sighting.subject, sure=sure)
+    return seen(
+        sighting,
+        taints,
         rule="confidential-argv",
         level="error",
-        confidence=confidence,
-        span=sighting.origin.span(sighting.start, sighting.end),
         message=f"{named(taints)} {where}",
         why="every process on the machine can read this command line, the agent too",
         fix=advise(sighting.advice, command=sighting.subject, argument=sighting.detail, before=sighting.line_before),
-        flow=flow_of(taints),
-        labels=tuple(sorted({taint.label.name for taint in taints})),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.action_models import AGENT, UNKNOWN_ACTION
-from runner_e2e.lint.finding import Finding, Rule, flow_of, named
+from runner_e2e.lint.finding import Rule, named, of_kind, seen
 from runner_e2e.lint.sighting import Surface
 from runner_e2e.lint.values import Confidence
 
 if TYPE_CHECKING:
+    from runner_e2e.lint.finding import Finding
     from runner_e2e.lint.sighting import Sighting
 
 __all__ = ["RULE"]
@@ -28,24 +30,22 @@ catalog, under `lint: actions:`. Secrets are not reported: actions are given tok
 
 def check(sighting: Sighting) -> Finding | None:
     """A finding for a confidential value that an action, a service or an agent is given."""
-    taints = [taint for taint in sighting.taints if taint.label.kind == "confidential"]
+    taints = of_kind(sighting, "confidential")
     if sighting.surface is not Surface.THIRD_PARTY or not taints:
         return None
     unknown = sighting.advice == UNKNOWN_ACTION
-    sure = max(taint.confidence for taint in taints)
     variable = sighting.detail.startswith("$")
     place = f"the variable `{sighting.detail[1:]}`" if variable else f"the input `{sighting.detail}`"
-    return Finding(
+    found = seen(
+        sighting,
+        taints,
         rule="confidential-third-party",
         level="warning" if unknown else "error",
-        confidence=min(sure, Confidence.MEDIUM) if unknown else sure,
-        span=sighting.origin.span(sighting.start, sighting.end),
         message=_message(named(taints), sighting, place, variable=variable),
         why=_WHY.get(sighting.advice, "who can read there learns it"),
         fix=_fix(sighting, variable=variable),
-        flow=flow_of(taints),
-        labels=tuple(sorted({taint.label.name for taint in taints})),
     )
+    return replace(found, confidence=min(found.confidence, Confidence.MEDIUM)) if unknown else found
 
 
 _WHY = {
