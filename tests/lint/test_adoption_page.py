@@ -41,8 +41,8 @@ def test_the_configuration_is_valid_and_says_what_the_table_lists(tmp_path: Path
     configured(tmp_path, text)
     settings = read_settings(tmp_path)
     assert unknown_rules(settings, [rule.id for rule in RULES]) == ()
-    assert settings.profile == "all"
-    assert settings.rules["secret-argv"].level == "note"
+    assert settings.rules.profile == "all"
+    assert settings.rules.by_id["secret-argv"].level == "note"
     keys = re.findall(r"^  ([a-z-]+):", text, re.MULTILINE)
     assert re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE) == [*keys, "actions"]
 

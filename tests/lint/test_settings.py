@@ -40,14 +40,14 @@ lint:
 """,
     )
     assert found.names.inputs == {"case"}
-    assert found.profile == "all"
+    assert found.rules.profile == "all"
     assert found.provider_secrets == {"OPENAI_KEY"}
     assert found.paid_workflows.match(".github/workflows/evaluate-a.yml")
-    assert found.rules["secret-argv"].level == "off"
-    assert found.rules["confidential-argv"].level == "warning"
-    assert found.ignored("confidential-argv", "legacy/a/b.yml")
-    assert not found.ignored("secret-argv", "legacy/a/b.yml")
-    assert found.ignored("secret-argv", "vendor/x/action.yml")
+    assert found.rules.by_id["secret-argv"].level == "off"
+    assert found.rules.by_id["confidential-argv"].level == "warning"
+    assert found.rules.ignored("confidential-argv", "legacy/a/b.yml")
+    assert not found.rules.ignored("secret-argv", "legacy/a/b.yml")
+    assert found.rules.ignored("secret-argv", "vendor/x/action.yml")
 
 
 CELLS = """\
@@ -125,7 +125,7 @@ def test_a_catalog_outside_of_the_repository_is_refused(tmp_path: Path) -> None:
     (root / CATALOG).symlink_to(root / "inside.yml")
     assert read_settings(root) == Settings()
     (root / "inside.yml").write_text("lint: {profile: all}\n")
-    assert read_settings(root).profile == "all"
+    assert read_settings(root).rules.profile == "all"
     (root / CATALOG).unlink()
     (root / CATALOG).mkdir()
     with pytest.raises(ConfigurationError, match="it is a folder"):

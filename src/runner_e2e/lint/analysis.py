@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError, Place, Problem
+from runner_e2e.lint.configured import configured
 from runner_e2e.lint.files import find_root, shown_path
 from runner_e2e.lint.ignores import MARK, document_ignores, script_ignores
 from runner_e2e.lint.jobs import run_action, run_workflow
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.finding import Finding, Profile, Rule
 
-__all__ = ["Analyst", "configured"]
+__all__ = ["Analyst"]
 
 _PROFILES: dict[str, Profile] = {rule.id: rule.profile for rule in RULES}
 _REPAIRS = frozenset(rule.id for rule in RULES if rule.repair is not None)
@@ -79,11 +80,8 @@ class Analyst:
         repository.reads = set(_CATALOG_READS)
         shown = self.label + shown_path(path.absolute(), self.current)
         settings = repository.settings
-        levels = {name: rule.level for name, rule in settings.rules.items() if rule.level is not None}
-        base = FileResult(
-            problems=_settings_problems(repository), profile=settings.profile, levels=levels, reads=_CATALOG_READS
-        )
-        if settings.ignore.match(repository.relative(shown)):
+        base = FileResult(problems=_settings_problems(repository), rules=settings.rules, reads=_CATALOG_READS)
+        if settings.rules.ignore.match(repository.relative(shown)):
             return base
         try:
             document = read_document(path, shown, self.texts)
@@ -97,10 +95,10 @@ class Analyst:
         run = Run(repository, deadline=time.process_time() + self.time_limit, trace=self._trace)
         judgement = _Judgement(run, document, self.time_limit)
         judgement.judge()
-        findings, off = configured(judgement.findings, repository)
+        findings, off = _configured(judgement.findings, repository)
         kept, ignored = self._without_ignored(findings, document, repository)
         ignores = self._ignores_for(document, repository)
-        mistakes, _ = configured((invalid_ignore.finding(one) for one in ignores if one.mistake), repository)
+        mistakes, _ = _configured((invalid_ignore.finding(one) for one in ignores if one.mistake), repository)
         return replace(
             base,
             findings=(*kept, *mistakes),
@@ -213,24 +211,8 @@ def _settings_problems(repository: Repository) -> tuple[Problem, ...]:
     return unknown_rules(settings, _PROFILES)
 
 
-def configured(findings: Iterable[Finding], repository: Repository) -> tuple[list[Finding], list[Finding]]:
-    """Findings with the level and the profile that hold here, and those of rules that are switched off."""
-    on: list[Finding] = []
-    off: list[Finding] = []
-    settings = repository.settings
-    for finding in findings:
-        if settings.ignored(finding.rule, repository.relative(finding.span.path)):
-            continue
-        profile = finding.profile or _PROFILES.get(finding.rule, "confidential")
-        chosen = settings.rules.get(finding.rule)
-        level = chosen.level if chosen is not None else None
-        if level is None or level == "off":
-            (off if level else on).append(replace(finding, profile=profile))
-        else:
-            # A rule that the catalog gives a level is wanted by its owner.
-            wanted = "paid" if profile == "all" else profile
-            on.append(replace(finding, level=level, profile=wanted))
-    return on, off
+def _configured(findings: Iterable[Finding], repository: Repository) -> tuple[list[Finding], list[Finding]]:
+    return configured(findings, repository.settings.rules, path_of=repository.relative, profiles=_PROFILES)
 
 
 def _ignores_of(path: str, repository: Repository) -> Iterator[Ignore]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import gc
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.configured import configured
 from runner_e2e.lint.files import default_paths, expanded, find_root, shown_path
 from runner_e2e.lint.report import Report, in_order, keep, ordered_problems
 from runner_e2e.lint.request import TIME_LIMIT, Entry, Request
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from runner_e2e.cells.model import RuleLevel
     from runner_e2e.errors import Problem
     from runner_e2e.lint.cache import Cache
     from runner_e2e.lint.changes import Changes
@@ -61,11 +60,11 @@ def lint(  # noqa: PLR0913 - the options of one run, by name
     finish = None if foreign is None else foreign.start([(entry.path, entry.shown) for entry in entries])
     results = _results(entries, request, 1 if trace or texts else processes, None if trace or texts else cache)
     whole = not paths and find_root(request.current) == request.current
-    gathering = _Gathering(selection or Selection(), changes, whole=whole)
+    gathering = _Gathering(request, selection or Selection(), changes, whole=whole)
     for entry, result in zip(entries, results, strict=True):
         gathering.add(entry, result)
     if finish is not None:
-        gathering.add_foreign(finish(), entries, results, request)
+        gathering.add_foreign(finish(), entries, results)
     gathering.add_unused(entries, results)
     return gathering.report(entries, results)
 
@@ -152,7 +151,8 @@ class _Garbage:
 class _Gathering:
     """Puts results together: what is wanted, each finding once, and comments that ignore nothing."""
 
-    def __init__(self, selection: Selection, changes: Changes | None, *, whole: bool) -> None:
+    def __init__(self, request: Request, selection: Selection, changes: Changes | None, *, whole: bool) -> None:
+        self.request = request
         self.selection = selection
         self.changes = changes
         self.whole = whole
@@ -178,7 +178,7 @@ class _Gathering:
                 keep(self.ignored, one.finding)
 
     def _wants(self, finding: Finding, result: FileResult, *, off: bool = False) -> bool:
-        return self.selection.wants(finding, of_catalog=result.profile, off=off)
+        return self.selection.wants(finding, of_catalog=result.rules.profile, off=off)
 
     def _in_changes(self, finding: Finding, *, touched: bool) -> bool:
         """Whether *finding* has to do with the changes: by its place, by its way, or else by all that was read."""
@@ -186,28 +186,29 @@ class _Gathering:
             return True
         return self.changes.has(finding.span.path, finding.flow) or (touched and not finding.flow)
 
-    def add_foreign(
-        self, checked: Checked, entries: Sequence[Entry], results: Sequence[FileResult], request: Request
-    ) -> None:
+    def add_foreign(self, checked: Checked, entries: Sequence[Entry], results: Sequence[FileResult]) -> None:
         """Adds what another linter says about *entries*, as if we said it."""
         from runner_e2e.lint.actionlint import without_repetitions
-        from runner_e2e.lint.analysis import Analyst, configured
 
-        analyst = Analyst(request.current, time_limit=request.time_limit, label=request.label)
-        repository_of = functools.cache(lambda entry: analyst.repository(entry.path))
         by_path = {entry.shown: (entry, result) for entry, result in zip(entries, results, strict=True)}
         ours = (*self.findings.values(), *self.ignored.values())
         for finding in without_repetitions((*ours, *checked.findings), self.problems):
             if finding.span.path not in by_path or finding.rule.partition("/")[0] != FOREIGN:
                 continue
             entry, result = by_path[finding.span.path]
-            on, off = configured([finding], repository_of(entry))
-            for one in (*on, *off):
-                if self._wants(one, result, off=bool(off)) and self._in_changes(one, touched=False):
-                    comment = next((each for each in result.ignores if each.holds_for(one)), None)
-                    keep(self.findings if comment is None else self.ignored, one)
+            for one in self._wanted(finding, entry, result):
+                comment = next((each for each in result.ignores if each.holds_for(one)), None)
+                keep(self.findings if comment is None else self.ignored, one)
         self.problems += checked.problems
         self.hints += checked.hints
+
+    def _wanted(self, finding: Finding, entry: Entry, result: FileResult) -> Iterator[Finding]:
+        """A finding that no analysis made, as the catalog makes it, where it is wanted."""
+        path_of = functools.partial(self.request.below, entry.root)
+        on, off = configured([finding], result.rules, path_of=path_of, profiles={})
+        for one in (*on, *off):
+            if self._wants(one, result, off=bool(off)) and self._in_changes(one, touched=False):
+                yield one
 
     def add_unused(self, entries: Sequence[Entry], results: Sequence[FileResult]) -> None:
         """Adds a finding for every comment that ignores nothing, where that can be known."""
@@ -220,24 +221,23 @@ class _Gathering:
                 if place in seen or not (alone or (self.whole and complete)):
                     continue
                 seen.add(place)
-                self._judge(ignore, result)
+                self._judge(ignore, entry, result)
 
-    def _judge(self, ignore: Ignore, result: FileResult) -> None:
-        off = {rule for rule, level in result.levels.items() if level == "off"}
+    def _judge(self, ignore: Ignore, entry: Entry, result: FileResult) -> None:
+        off = {rule for rule, one in result.rules.by_id.items() if one.level == "off"}
         unused = [
             rule
             for rule in ignore.rules
             if rule.partition("/")[0] != FOREIGN
             and (ignore.span.path, ignore.span.line, rule) not in self.used
-            and self.selection.judges(rule, of_catalog=result.profile, off=off)
+            and self.selection.judges(rule, of_catalog=result.rules.profile, off=off)
         ]
         if not unused:
             return
         from runner_e2e.lint.rules import unused_ignore
 
-        for one in _leveled(unused_ignore.finding(ignore, unused), result.levels):
-            if self._wants(one, result) and self._in_changes(one, touched=False):
-                keep(self.findings, one)
+        for one in self._wanted(unused_ignore.finding(ignore, unused), entry, result):
+            keep(self.findings, one)
 
     def report(self, entries: Sequence[Entry], results: Sequence[FileResult]) -> Report:
         return Report(
@@ -250,12 +250,3 @@ class _Gathering:
             repairs=frozenset(self.repairs),
             ignored=len(self.ignored),
         )
-
-
-def _leveled(finding: Finding, levels: Mapping[str, RuleLevel]) -> Iterator[Finding]:
-    """The finding with the level that the catalog gives its rule; nothing where it is switched off."""
-    level = levels.get(finding.rule)
-    if level is None:
-        yield finding
-    elif level != "off":
-        yield replace(finding, level=level)

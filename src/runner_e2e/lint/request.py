@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,3 +39,7 @@ class Request:
     trace: bool = False
     label: str = ""
     texts: Mapping[Path, str] | None = None
+
+    def below(self, root: Path, shown: str) -> str:
+        """The path from *root* of the file that findings show as *shown*."""
+        return os.path.relpath(self.current / shown.removeprefix(self.label), root)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from runner_e2e.cells.model import RuleConfiguration
 from runner_e2e.errors import Place, Problem
 from runner_e2e.lint.finding import Finding, FlowPlace
+from runner_e2e.lint.globs import Globs
+from runner_e2e.lint.rule_settings import RuleSettings
 from runner_e2e.lint.values import Confidence, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from runner_e2e.cells.model import RuleLevel
     from runner_e2e.lint.finding import Level, Profile
     from runner_e2e.lint.shell.results import TracePoint
 
@@ -55,9 +55,8 @@ class FileResult:
     """The result for one file, with what the catalog of its repository says applied.
 
     *off* has the findings of rules that the catalog switched off; *repairs* are rules of the findings that know how to
-    repair some. *profile* is the set of rules it wants (None: it
-    does not say), *levels* what it says about rules. *ignores* are the comments in this file and in the scripts that
-    were read for it. *callable* tells that other files may use it, so that it does not show alone which comments
+    repair some. *rules* is what the catalog says. *ignores* are the comments in this file and in the scripts that were
+    read for it. *callable* tells that other files may use it, so that it does not show alone which comments
     hold. Only a *complete* result, not cut by the time limit or by a defect, may be used again.
     """
 
@@ -67,8 +66,7 @@ class FileResult:
     ignored: tuple[Ignored, ...] = ()
     ignores: tuple[Ignore, ...] = ()
     problems: tuple[Problem, ...] = ()
-    profile: Profile | None = None
-    levels: Mapping[str, RuleLevel] = field(default_factory=dict)
+    rules: RuleSettings = field(default_factory=RuleSettings)
     callable: bool = False
     complete: bool = True
     defects: int = 0
@@ -88,8 +86,7 @@ def to_data(result: FileResult) -> dict[str, Any]:
             for one in result.ignores
         ],
         "problems": [_problem(one) for one in result.problems],
-        "profile": result.profile,
-        "levels": dict(result.levels),
+        "rules": _rules(result.rules),
         "callable": result.callable,
         "complete": result.complete,
         "defects": result.defects,
@@ -124,8 +121,7 @@ def from_data(data: dict[str, Any]) -> FileResult:
             else Problem(what=what, why=why, fix=fix)
             for what, why, fix, place in data["problems"]
         ),
-        profile=cast("Profile | None", data["profile"]),
-        levels=data["levels"],
+        rules=_to_rules(data["rules"]),
         callable=data["callable"],
         complete=data["complete"],
         defects=data["defects"],
@@ -163,6 +159,20 @@ def _to_finding(data: list[Any]) -> Finding:
         flow=tuple(FlowPlace(span=_to_span(place), note=note) for place, note in flow),
         labels=tuple(labels),
         profile=cast("Profile | None", profile),
+    )
+
+
+def _rules(rules: RuleSettings) -> list[object]:
+    by_id = {rule: [one.level, one.ignore] for rule, one in rules.by_id.items()}
+    return [rules.profile, rules.ignore.patterns, by_id]
+
+
+def _to_rules(data: list[Any]) -> RuleSettings:
+    profile, ignore, by_id = data
+    return RuleSettings(
+        profile=profile,
+        ignore=Globs(tuple(ignore)),
+        by_id={rule: RuleConfiguration(level=level, ignore=tuple(ignored)) for rule, (level, ignored) in by_id.items()},
     )
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner_e2e.cells.model import Confidential, RuleConfiguration, RuleProfile
+from runner_e2e.cells.model import Confidential
 from runner_e2e.cells.wording import quote, suggestion
 from runner_e2e.errors import ConfigurationError, Place, Problem
 from runner_e2e.lint.files import exists_at, locate
 from runner_e2e.lint.globs import Globs
+from runner_e2e.lint.rule_settings import RuleSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
     from runner_e2e.cells.model import Catalog
     from runner_e2e.yaml_positions import Plain
 
-__all__ = ["CATALOG", "DEFAULT_PROFILE", "Names", "Settings", "is_paid", "read_settings", "unknown_rules"]
+__all__ = ["CATALOG", "Names", "Settings", "is_paid", "read_settings", "unknown_rules"]
 
 CATALOG = ".github/runner-e2e.yml"
 """Where a repository keeps its catalog, whose ``lint`` and ``confidential`` sections the lint reads."""
-
-DEFAULT_PROFILE: RuleProfile = "paid"
 
 # A workflow is paid when it says so in a comment, or when it uses this action.
 _PAID = re.compile(r"^\s*#\s*runner-e2e:\s*paid\b|\buses:\s*[\"']?[\w.-]+/runner-e2e-action@", re.MULTILINE)
@@ -54,23 +53,15 @@ class Settings:
     """The settings of one repository. Globs match paths relative to its root.
 
     ``provider_secrets`` are names in upper case: GitHub compares names of secrets without case. ``paid_workflows``
-    may use them; where it is empty, any workflow may. ``profile`` is None where the repository does not say.
-    ``actions`` has its own models of actions, by name.
+    may use them; where it is empty, any workflow may. ``actions`` has its own models of actions, by name.
     """
 
     names: Names = Names()
     provider_secrets: frozenset[str] = frozenset()
     paid_workflows: Globs = field(default_factory=Globs)
-    profile: RuleProfile | None = None
-    ignore: Globs = field(default_factory=Globs)
-    rules: Mapping[str, RuleConfiguration] = field(default_factory=dict)
+    rules: RuleSettings = field(default_factory=RuleSettings)
     actions: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
     rule_places: Mapping[str, Place] = field(default_factory=dict)
-
-    def ignored(self, rule: str, path: str) -> bool:
-        """Whether *rule* leaves the file *path* alone, as every rule or as this one."""
-        found = self.rules.get(rule)
-        return self.ignore.match(path) or (found is not None and Globs(found.ignore).match(path))
 
 
 def is_paid(text: str) -> bool:
@@ -117,9 +108,7 @@ def _settings(catalog: Catalog) -> Settings:
         ),
         provider_secrets=frozenset(name.upper() for name in secrets),
         paid_workflows=Globs(lint.paid_workflows),
-        profile=lint.profile,
-        ignore=Globs(lint.ignore),
-        rules=lint.rules,
+        rules=RuleSettings(profile=lint.profile, ignore=Globs(lint.ignore), by_id=lint.rules),
         actions=_checked(lint.actions, catalog),
         rule_places={name: catalog.places[f"/lint/rules/{name}"] for name in lint.rules},
     )
@@ -155,6 +144,6 @@ def unknown_rules(settings: Settings, rules: Iterable[str]) -> tuple[Problem, ..
             fix=suggestion(name, known),
             place=settings.rule_places[name],
         )
-        for name in settings.rules
+        for name in settings.rules.by_id
         if name not in known
     )
