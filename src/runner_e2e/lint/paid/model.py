@@ -153,6 +153,12 @@ class PaidJob:
                 waiting += job.needs
         return tuple(found.values())
 
+    @cached_property
+    def before(self) -> tuple[PaidJob, ...]:
+        """The jobs that have to end before it: those it waits for, those that they call, and those of its callers."""
+        own = (each for near in self.ancestors for each in (near, *near.inside))
+        return (*own, *(self.caller.before if self.caller is not None else ()))
+
     @property
     def calls(self) -> tuple[FlowPlace, ...]:
         """The calls that led here from the workflow that GitHub starts."""

@@ -112,22 +112,17 @@ def _needed(report: Report, paid: PaidWorkflow, job: PaidJob) -> None:
 
 def _weak(report: Report, job: PaidJob) -> bool:
     """Whether a job before has a gate that holds nothing, which is reported."""
-    current: PaidJob | None = job
     found = False
-    while current is not None:
-        for ancestor in (each for near in current.ancestors for each in (near, *near.inside)):
-            gate = gate_step(ancestor)
-            if gate is not None and not gate_job_of(ancestor):
-                found = True
-                _weaknesses(report, ancestor, gate)
-        current = current.caller
+    for ancestor in job.before:
+        gate = gate_step(ancestor)
+        if gate is not None and not gate_job_of(ancestor):
+            found = True
+            _weaknesses(report, ancestor, gate)
     return found
 
 
-def _weaknesses(report: Report, job: PaidJob, gate: PaidStep) -> bool:
-    found = False
+def _weaknesses(report: Report, job: PaidJob, gate: PaidStep) -> None:
     for weakness in gate_weaknesses(job, gate):
-        found = True
         report.add(
             weakness.frame,
             weakness.node,
@@ -136,7 +131,6 @@ def _weaknesses(report: Report, job: PaidJob, gate: PaidStep) -> bool:
             fix="take this line away",
             way=[gate.frame.place(gate.anchor, "the gate")],
         )
-    return found
 
 
 def _before(report: Report, job: PaidJob, gate: PaidStep, allowed: frozenset[str]) -> None:

@@ -38,15 +38,7 @@ def inspect(run: Run, document: Document) -> Iterable[Finding]:
     report = Report(ID)
     if paid is None:
         return ()
-    looked_at: dict[int, PaidJob] = {}
-    for job in paid.paying:
-        current: PaidJob | None = job
-        while current is not None:
-            looked_at |= {id(each): each for each in (current, *current.ancestors)}
-            for ancestor in current.ancestors:
-                looked_at |= {id(each): each for each in ancestor.inside}
-            current = current.caller
-    for job in looked_at.values():
+    for job in dict.fromkeys(each for paying in paid.paying for each in (paying, *paying.before)):
         _label(report, paid, job)
     return report.findings.values()
 

@@ -76,7 +76,7 @@ def _bounded(report: Report, paid: PaidWorkflow, job: PaidJob, trigger: Node) ->
         ("plan", "nothing selects the cells and refuses what is over the cap"),
         ("claim", "GitHub may start a scheduled run twice, and both would pay"),
     ):
-        if not any(each.has(command) for each in _before(job)):
+        if not any(each.has(command) for each in job.before):
             report.add(
                 paid.frame,
                 trigger,
@@ -87,19 +87,9 @@ def _bounded(report: Report, paid: PaidWorkflow, job: PaidJob, trigger: Node) ->
             )
 
 
-def _before(job: PaidJob) -> Iterable[PaidJob]:
-    """Every job that has to end before *job*, also those of called workflows and of callers."""
-    current: PaidJob | None = job
-    while current is not None:
-        for ancestor in current.ancestors:
-            yield ancestor
-            yield from ancestor.inside
-        current = current.caller
-
-
 def _selected(report: Report, paid: PaidWorkflow, started: tuple[PaidJob, ...]) -> None:
-    looked_at = {id(each): each for job in started for each in (job, *_before(job))}
-    for leaf in (leaf for job in looked_at.values() for leaf in job.leaves):
+    looked_at = dict.fromkeys(each for job in started for each in (job, *job.before))
+    for leaf in (leaf for job in looked_at for leaf in job.leaves):
         nothing = selects_nothing(leaf) if leaf.command == "plan" else None
         if nothing is not None:
             _empty(report, leaf, *nothing)
