@@ -343,7 +343,7 @@ def cell_by_id(catalog: Catalog, cell_id: str) -> Cell:
 
 def cell_by_handle(catalog: Catalog, key: bytes, handle: str) -> Cell:
     """Returns the cell whose handle under *key* is *handle*. Raises :class:`UsageError` when there is none."""
-    for candidate in candidates(catalog):
+    for candidate in _candidates(catalog):
         if candidate.exclusion is None and handle_of(key, candidate.cell.id) == handle:
             return candidate.cell
     raise UsageError(

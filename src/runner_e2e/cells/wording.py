@@ -9,7 +9,9 @@ from runner_e2e.cells.raw_secrets import looks_secret
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["count", "listing", "nearest", "quote", "suggestion"]
+    from runner_e2e.cells.model import Cell
+
+__all__ = ["count", "expected_cost", "listing", "nearest", "quote", "suggestion"]
 
 SHOWN_CHARACTERS = 80
 
@@ -69,3 +71,13 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 def count(number: int, noun: str) -> str:
     """``1 cell``, ``2 cells``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def expected_cost(cells: Sequence[Cell]) -> str:
+    """Says what an attempt of each of *cells* is expected to cost; what is unknown is counted, never taken for zero."""
+    if not any(cell.billable for cell in cells):
+        return "free"
+    known = sum(cell.expected_cost for cell in cells if cell.expected_cost is not None)
+    unknown = sum(cell.expected_cost is None for cell in cells)
+    rest = f" and the unknown cost of {count(unknown, 'cell')}" if unknown else ""
+    return f"expected cost ${known:.2f}{rest}"

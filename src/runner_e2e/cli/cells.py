@@ -252,15 +252,11 @@ def _totals(catalog: Catalog, selected: Sequence[Cell]) -> dict[str, int | float
 
 def _summary(catalog: Catalog, selected: Sequence[Cell]) -> str:
     from runner_e2e.cells.durations import format_duration
-    from runner_e2e.cells.wording import count
+    from runner_e2e.cells.wording import count, expected_cost
 
     totals = _totals(catalog, selected)
     suites = count(len({cell.suite for cell in selected}), "suite")
-    cost = f"expected cost ${totals['expected_cost_usd']:.2f}"
-    if not any(cell.billable for cell in selected):
-        cost = "free"
-    if unknown := int(totals["cells_of_unknown_cost"]):
-        cost += f" and the unknown cost of {count(unknown, 'cell')}"
+    cost = expected_cost(selected)
     if catalog.retries and totals["expected_cost_usd"]:
         cost += f" (${totals['expected_cost_usd'] * totals['attempts']:.2f} if each is retried)"
     longest = format_duration(totals["timeout_seconds"])

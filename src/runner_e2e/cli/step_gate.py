@@ -47,6 +47,7 @@ def plan() -> int:
     from runner_e2e.cells.handles import campaign_keys
     from runner_e2e.cells.matrix import MAXIMUM_JOBS, make_matrix
     from runner_e2e.cells.model import DEFAULT_CATALOG_PATH
+    from runner_e2e.cells.wording import count, expected_cost
 
     keys = campaign_keys(os.environ)
     catalog = read_catalog(Path(gha.read_input("configuration", default=DEFAULT_CATALOG_PATH)))
@@ -66,11 +67,9 @@ def plan() -> int:
             "max-parallel": str(made.max_parallel),
         }
     )
-    known = [cell.expected_cost for cell in cells if cell.expected_cost is not None]
-    unknown = len(cells) - len(known)
-    cost = f"${sum(known):.2f}" + (f" and the unknown cost of {unknown}" if unknown else "")
-    print(f"plan: {made.cells} cells, expected cost {cost} an attempt, at most {1 + catalog.retries} attempts each")
-    gha.append_summary(f"**Plan:** {made.cells} cells, expected cost {cost} an attempt.\n")
+    said = f"{count(made.cells, 'cell')}, {expected_cost(cells)} an attempt"
+    print(f"plan: {said}, at most {count(1 + catalog.retries, 'attempt')} each")
+    gha.append_summary(f"**Plan:** {said}.\n")
     return 0
 
 
