@@ -239,6 +239,27 @@ def rates(ways: Mapping[str, Callable[[], None]], seconds: float) -> None:
             print(f"one upon another, {name}: {count / (time.perf_counter() - began):.0f} a second")
 
 
+def memory_below(process: int) -> float:
+    """Megabytes of the processes that *process* started, of pages that several have each one's share."""
+    total = 0.0
+    for child in Path(f"/proc/{process}/task/{process}/children").read_text().split():
+        lines = Path(f"/proc/{child}/smaps_rollup").read_text().splitlines()
+        total += sum(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("Pss:"))
+        total += memory_below(int(child))
+    return total
+
+
+def standby_memory(place: Path, python: str) -> float:
+    """Megabytes that the processes of the next launch hold while they wait."""
+    held = []
+    for keep in (True, False):
+        with Launcher(python=python, keep_standby=keep) as launcher:
+            by_library(launcher, launcher.prepare(policy_of(place), directory=str(place), environment={}))()
+            time.sleep(1)
+            held.append(memory_below(os.getpid()))
+    return held[0] - held[1]
+
+
 def siblings(place: Path, launcher: Launcher, rounds: int, *, pause: float, meter: Meter) -> tuple[float, float]:
     """Least time of a library launch without and with 10,000 siblings of the hidden directories."""
     prepared = launcher.prepare(policy_of(place), directory=str(place / "work"), environment={"PATH": os.defpath})
@@ -271,6 +292,7 @@ def run(options: argparse.Namespace, place: Path, meter: Meter) -> list[str]:
     """Measures and prints everything; returns the aims that were missed."""
     missed = []
     pause, rounds = options.pause, options.rounds
+    print(f"memory of the processes made for the next launch: {standby_memory(place, options.python):.1f} MB")
     with Launcher(python=options.python) as ready, Launcher(python=options.python, keep_standby=False) as cold:
         ways = ways_of(place, options.python, ready, cold)
         print(f"launch of /bin/true, {HIDDEN} hidden directories, user {os.geteuid()}: least, middle, times bare exec")
