@@ -451,7 +451,7 @@ def wait_until_gone(argument: str) -> None:
 @pytest.mark.skipif(not X86_64, reason="the numbers of the refused calls are those of x86-64")
 class TestWeakerHosts:
     LANDLOCK = 444
-    CLONE, UNSHARE, MOUNT_SETATTR, FSOPEN, KEYCTL, OPEN_TREE = 56, 272, 442, 430, 250, 428
+    CLONE, UNSHARE, MOUNT_SETATTR, FSOPEN, KEYCTL, OPEN_TREE, IOCTL = 56, 272, 442, 430, 250, 428, 16
 
     def test_without_landlock_nothing_starts(self, actor: Actor) -> None:
         for error in (38, 95):  # not in the kernel; switched off
@@ -474,6 +474,12 @@ class TestWeakerHosts:
             assert f"the layer {layer} is required" in done.stderr
         done = refusing(actor, {self.OPEN_TREE: 1}, "--wall", "locked-mounts", script="echo ran")
         assert done.returncode == 125
+
+    def test_namespaces_in_which_nothing_is_allowed_are_left_for_the_next_way(self, actor: Actor) -> None:
+        """As where AppArmor takes every right from a user namespace: its loopback cannot be raised either."""
+        done = refusing(actor, {self.OPEN_TREE: 13, self.IOCTL: 1}, "--require", "network", script="echo ran")
+        assert (done.returncode, done.stdout) == (125, "")
+        assert "the layer network is required and this host refuses it" in done.stderr
 
     def test_refused_namespaces_are_said(self, user: Actor) -> None:
         report = user.work / "report"

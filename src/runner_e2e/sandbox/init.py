@@ -88,8 +88,6 @@ def _settle(kind: Kind) -> None:
         # This process must outlive its launcher, to end what it adopted: the end of the control pipe tells it.
         kernel.set_child_subreaper()
     hide_arguments()
-    if kind.namespaces & kernel.CLONE_NEWNET:
-        _raise_loopback()
     kernel.set_dumpable(dumpable=False)
     os.chdir("/")
 
@@ -152,19 +150,6 @@ def hide_arguments() -> None:
         return
     kernel.overwrite(start, _NAME[: length - 1].ljust(length, b"\0"))
     kernel.set_name(_NAME.decode())
-
-
-def _raise_loopback() -> None:
-    """Switches on the one interface of a new network namespace."""
-    import fcntl
-    import struct
-
-    get_flags, set_flags, up = 0x8913, 0x8914, 0x1  # SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP
-    any_socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
-    question = struct.pack("16sH22x", b"lo", 0)
-    flags = struct.unpack("16sH22x", fcntl.ioctl(any_socket, get_flags, question))[1]
-    fcntl.ioctl(any_socket, set_flags, struct.pack("16sH22x", b"lo", flags | up))
-    any_socket.close()
 
 
 def _extras(

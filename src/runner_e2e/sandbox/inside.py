@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket  # see request.py
 import errno
 import marshal
 import os
@@ -13,7 +14,6 @@ from runner_e2e.sandbox.policy import RUNTIME_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
     from typing import NoReturn
 
     from runner_e2e.sandbox.events import Streams
@@ -60,6 +60,8 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
         _enter_mounts(plan, streams, link)
         if plan.namespaces & kernel.CLONE_NEWNS:
             mounts.furnish(plan, wanted.maps)
+        if plan.namespaces & kernel.CLONE_NEWNET:
+            _raise_loopback()  # after the mounts: a host that refuses both is left for the next way
         terminal = _open_terminal(plan, streams, link) if plan.terminal else -1
         _tell_namespaces(plan, report)
         _restrict(plan, report)
@@ -104,6 +106,19 @@ def _enter_mounts(plan: Plan, streams: Streams, link: _socket.socket) -> None:
     request.send_descriptors(link, message, handed)
     for descriptor in handed[1:]:
         os.close(descriptor)
+
+
+def _raise_loopback() -> None:
+    """Switches on the one interface of a new network namespace."""
+    import fcntl
+    import struct
+
+    get_flags, set_flags, up = 0x8913, 0x8914, 0x1  # SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP
+    any_socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
+    question = struct.pack("16sH22x", b"lo", 0)
+    flags = struct.unpack("16sH22x", fcntl.ioctl(any_socket, get_flags, question))[1]
+    fcntl.ioctl(any_socket, set_flags, struct.pack("16sH22x", b"lo", flags | up))
+    any_socket.close()
 
 
 def _open_terminal(plan: Plan, streams: Streams, link: _socket.socket) -> int:
