@@ -44,8 +44,9 @@ def inspect(run: Run, document: Document) -> Iterable[Finding]:
     """Findings for the jobs that hold a provider's secret without an environment of their own."""
     paid = paid_workflow(run, document)
     report = Report(ID, _WHY)
-    for job in paid.jobs if paid is not None else ():
-        assert paid is not None
+    if paid is None:
+        return ()
+    for job in paid.jobs:
         if job.job.uses is not None:
             _handed_over(report, paid, job)
         elif any(paid.pays(use) for use in job.secrets):

@@ -44,8 +44,9 @@ def inspect(run: Run, document: Document) -> Iterable[Finding]:
     """Findings for installations in paid jobs, up to the last step that pays."""
     paid = paid_workflow(run, document)
     report = Report(ID)
-    for job in paid.paying if paid is not None else ():
-        assert paid is not None
+    if paid is None:
+        return ()
+    for job in paid.paying:
         paying = [number for number, leaf in enumerate(job.leaves) if paid.held(leaf) or leaf.command == "run"]
         # With a secret of the whole job, every step has it.
         last = paying[-1] if paying and not any(map(paid.pays, job.own)) else len(job.leaves)

@@ -48,8 +48,9 @@ def inspect(run: Run, document: Document) -> Iterable[Finding]:
     """Findings for jobs that report and run code of the target."""
     paid = paid_workflow(run, document)
     report = Report(ID)
-    for job in paid.jobs if paid is not None else ():
-        assert paid is not None
+    if paid is None:
+        return ()
+    for job in paid.jobs:
         if job.job.uses is None and not paid.is_paying(job):
             reason = _reports(paid, job)
             if reason:

@@ -44,16 +44,16 @@ def inspect(run: Run, document: Document) -> Iterable[Finding]:
     """Findings for the places where a provider's secret does not belong."""
     paid = paid_workflow(run, document)
     report = Report(ID, _WHY)
-    for job in paid.jobs if paid is not None else ():
-        assert paid is not None
+    if paid is None:
+        return ()
+    for job in paid.jobs:
         for use in (*job.workflow_secrets, *job.own):
             if paid.pays(use):
                 _of_job(report, job, use)
         payers = _payers(paid, job)
         for leaf in job.leaves:
             _of_step(report, paid, job, leaf, payers)
-    if paid is not None:
-        _allowed(report, paid)
+    _allowed(report, paid)
     return report.findings.values()
 
 

@@ -36,8 +36,9 @@ def inspect(run: Run, document: Document) -> Iterable[Finding]:
     """Findings for jobs without a limit."""
     paid = paid_workflow(run, document)
     report = Report(ID)
-    for job in paid.jobs if paid is not None else ():
-        assert paid is not None
+    if paid is None:
+        return ()
+    for job in paid.jobs:
         if job.job.uses is not None:
             continue  # the jobs of the workflow that it calls have limits of their own
         pays = paid.is_paying(job)

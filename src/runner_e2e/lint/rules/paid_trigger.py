@@ -44,8 +44,10 @@ def inspect(run: Run, document: Document) -> Iterable[Finding]:
     """A finding for each trigger that may not start a paid workflow."""
     paid = paid_workflow(run, document)
     report = Report(ID)
-    for name, node in written_triggers(paid.workflow) if paid is not None else ():
-        if paid is None or name in _ALLOWED:
+    if paid is None:
+        return ()
+    for name, node in written_triggers(paid.workflow):
+        if name in _ALLOWED:
             continue
         started = jobs_on(paid, name)
         report.add(

@@ -43,8 +43,9 @@ def inspect(run: Run, document: Document) -> Iterable[Finding]:
     """Findings for cells that are named on a command line, or for more than one step."""
     paid = paid_workflow(run, document)
     report = Report(ID)
-    for job in paid.jobs if paid is not None else ():
-        assert paid is not None
+    if paid is None:
+        return ()
+    for job in paid.jobs:
         names = paid.repository.settings.names.environment
         _for_every_step(report, job, names)
         for leaf in job.leaves:
