@@ -57,6 +57,10 @@ def leaks(text: str) -> list[str]:
         ("$env:CELL = $env:ID; tool $env:CELL", "$env:CELL"),
         ("[Environment]::SetEnvironmentVariable('CELL', $env:ID); tool $env:CELL", "$env:CELL"),
         ("tool ([Environment]::GetEnvironmentVariable('ID'))", "([Environment]::GetEnvironmentVariable('ID'))"),
+        ("tool ([Environment]::GetEnvironmentVariable('id'))", "([Environment]::GetEnvironmentVariable('id'))"),
+        ("tool ([Environment]::GetEnvironmentVariable($args[0]))", "([Environment]::GetEnvironmentVariable($args[0]))"),
+        ("tool (Get-Content env:id)", "(Get-Content env:id)"),
+        ("if ([Environment]::GetEnvironmentVariable('MODE')) { tool $env:ID }", "$env:ID"),
         # strings
         ('$t = @"\nid $env:ID\n"@\ntool $t', "$t"),
         ("tool ('{0}-{1}' -f 'x', $env:ID)", "('{0}-{1}' -f 'x', $env:ID)"),
@@ -435,3 +439,8 @@ def test_large_programs_end_in_time(text: str) -> None:
     started = time.process_time()
     follow("powershell", text)
     assert time.process_time() - started < TIME
+
+
+def test_the_answer_to_a_request_may_hold_what_was_sent() -> None:
+    (leak,) = follow("powershell", "tool (Invoke-RestMethod -Uri https://example.org -Body $env:ID)").leaks
+    assert confidence(leak) == Confidence.LOW

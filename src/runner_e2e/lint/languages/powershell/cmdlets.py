@@ -135,14 +135,9 @@ def _get_content(call: Call) -> None:
         return
     name = path.constant
     if name is not None and name.lower().startswith("env:"):
-        call.emit(_variable(call, name[4:]))
+        call.emit(call.machine.environment_variable(name[4:].lstrip("\\/")))
         return
     call.emit(call.machine.process.read_file(path))
-
-
-def _variable(call: Call, name: str) -> Value:
-    value = call.machine.process.variable(name.lstrip("\\/"))
-    return value if value is not None else EMPTY
 
 
 def _get_items(call: Call) -> None:
@@ -333,7 +328,7 @@ def _unknown(call: Call) -> None:
 
 def _sent(call: Call) -> None:
     """A request over the network: no process, but what comes back may hold what was sent."""
-    call.emit(UNKNOWN)
+    call.emit(call.machine.given_back(call.words))
 
 
 def _new_object(call: Call) -> None:

@@ -36,7 +36,7 @@ from runner_e2e.lint.languages.powershell.values import (
 )
 from runner_e2e.lint.languages.process import Argument, Launch
 from runner_e2e.lint.source import Source
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value
+from runner_e2e.lint.values import EMPTY, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -178,9 +178,7 @@ class Commands(Evaluation):
             self._script(node, name, words, given)
         elif _CMDLET.fullmatch(name):
             self.possible(name, words, node.start, node.end)
-            taints = [taint for word in words if word.value is not None for taint in taints_of(word.value)]
-            found = Value.of(taints).weakened(Confidence.LOW) if taints else UNKNOWN
-            self.emit(found | UNKNOWN, node.start, node.end)
+            self.emit(self.given_back(words), node.start, node.end)
         else:
             self._native(node, Value.literal(name), words, given, quiet=quiet)
 

@@ -80,14 +80,6 @@ class Evaluation(Machine):
             return found
         return UNKNOWN if name in _KNOWN_UNKNOWN else EMPTY
 
-    def environment_variable(self, name: str) -> Value:
-        """``$env:name``: on Windows the case does not matter, and the machine may have set more than is known."""
-        found = self.process.variable(name)
-        if found is None:
-            lower = name.lower()
-            found = next((value for key, value in self.process.environment().items() if key.lower() == lower), None)
-        return found if found is not None else UNKNOWN
-
     def _member(self, node: Member) -> Ps:
         name = text_of(self.evaluate(node.name)).constant or ""
         arguments = [self.evaluate(one) for one in node.arguments or ()]

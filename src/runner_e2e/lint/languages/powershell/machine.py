@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from runner_e2e.lint.languages.powershell.values import Ps, either, elements, shown, taints_of, text_of
 from runner_e2e.lint.languages.process import Argument, Launch
 from runner_e2e.lint.source import PLACEHOLDER
-from runner_e2e.lint.values import EMPTY, Confidence, Value
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -193,6 +193,21 @@ class Machine(ABC):
                 value = Value.of(taints).weakened(Confidence.LOW)
                 launch = Launch(start=start, end=end)
                 self.process.leak(Argument(value, word.start, word.end), launch, command=command, advice="possible")
+
+    def given_back(self, words: Iterable[Word]) -> Value:
+        """What something that is not known gives back: it may hold what it was given."""
+        taints = [taint for word in words if word.value is not None for taint in taints_of(word.value)]
+        return Value.of(taints).weakened(Confidence.LOW) | UNKNOWN if taints else UNKNOWN
+
+    # --- the environment
+
+    def environment_variable(self, name: str) -> Value:
+        """``$env:name``: on Windows the case does not matter, and the machine may have set more than is known."""
+        found = self.process.variable(name)
+        if found is None:
+            lower = name.lower()
+            found = next((value for key, value in self.process.environment().items() if key.lower() == lower), None)
+        return found if found is not None else UNKNOWN
 
     # --- completed by the interpreter
 

@@ -8,7 +8,7 @@ from runner_e2e.lint.languages.powershell.machine import Word
 from runner_e2e.lint.languages.powershell.texts import static_of
 from runner_e2e.lint.languages.powershell.values import Ps, elements, listed, text_of
 from runner_e2e.lint.languages.process import Argument, Launch
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,10 +101,13 @@ def _file(machine: Machine, node: Member, member: str, texts: Sequence[Value]) -
 
 
 def _environment(machine: Machine, member: str, texts: Sequence[Value]) -> Ps:
-    name = texts[0].constant
     if member == "getenvironmentvariable":
-        value = machine.process.variable(name) if name is not None else None
-        return value if value is not None else EMPTY
+        names = texts[0].constants
+        if names is None:  # any variable
+            values = machine.process.environment().values()
+            return Value.of(taint for value in values for taint in value.taints) | UNKNOWN
+        return join(machine.environment_variable(name) for name in names)
+    name = texts[0].constant
     if name is not None and len(texts) > 1:
         machine.process.set_variable(name, texts[1])
     return EMPTY
