@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.lint.languages.following import arguments_of, follow
 from tests.lint.languages.test_execution import followed
 
 from runner_e2e.lint.linter import lint
@@ -464,3 +465,30 @@ def test_libraries_that_start_programs_or_hold_values(text: str, confidence: Con
 )
 def test_libraries_that_are_used_well(text: str) -> None:
     assert followed("python", f'{HEAD}case = os.environ["S"]\n{text}').leaks == ()
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "raise SystemExit", "os.execvp('true', ['true'])", "stop()"])
+def test_what_is_written_before_the_program_ends_stays_written(end: str) -> None:
+    text = f"""
+import os, sys
+def stop():
+    sys.exit(1)
+if os.path.exists("x"):
+    with open(os.environ["GITHUB_ENV"], "a") as file:
+        file.write("CASE=" + os.environ["ID"])
+    {end}
+print("no")
+"""
+    assert labels(follow("python", text).environment_writes["CASE"]) == {"inputs.id"}
+
+
+def test_a_function_given_to_a_library_is_called_before_the_program_ends() -> None:
+    text = """
+import os, subprocess, sys, typer
+app = typer.Typer()
+@app.command()
+def main():
+    subprocess.run(["tool", os.environ["ID"]])
+sys.exit(app())
+"""
+    assert arguments_of(follow("python", text)) == [("tool", 'os.environ["ID"]')]

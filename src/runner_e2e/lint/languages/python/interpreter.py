@@ -237,10 +237,11 @@ class Interpreter(Functions):
         self._leave_by_exception(error)
 
     def _leave_by_exception(self, error: Object | None = None) -> None:
-        for frame in reversed(self.frames):
-            if frame.handlers:
-                self.memory.record(frame.handlers[-1], error)
-                break
+        handlers = next((frame.handlers for frame in reversed(self.frames) if frame.handlers), None)
+        if handlers is not None:
+            self.memory.record(handlers[-1], error)
+        elif (whole := self.frames[0].returns) is not None:  # the program ends here
+            self.memory.record(whole)
         self.memory.alive = False
 
     def leave(self) -> None:
