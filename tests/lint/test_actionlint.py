@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -317,6 +318,26 @@ def test_what_is_deprecated_and_works_still_is_a_note() -> None:
     message = {"message": 'runtime "node20" is deprecated', "line": 6, "column": 14, "kind": "action"}
     (found,) = check(write(GOOD), program=saying([message])).findings
     assert found.level == "note"
+
+
+@pytest.mark.parametrize("text", [GOOD, GOOD.replace("push", "pusch")])
+def test_a_lint_out_of_the_cache_loads_no_analysis(text: str) -> None:
+    """It would take longer than all the rest; a message about a simple line needs no YAML either."""
+    write(text)
+    Path(".github/runner-e2e.yml").write_text("lint: {rules: {actionlint/events: {level: note, ignore: [x.yml]}}}\n")
+    code = (
+        "import sys; from pathlib import Path; from runner_e2e.lint.actionlint import Actionlint\n"
+        "from runner_e2e.lint.cache import Cache; from runner_e2e.lint.linter import lint\n"
+        f"foreign = Actionlint(program={str(REAL)!r}, current=Path.cwd()); cache = Cache(Path('c'), signature='')\n"
+        "print([each.level for each in lint([], current=Path.cwd(), cache=cache, foreign=foreign).findings])\n"
+        "print({'runner_e2e.lint.analysis', 'runner_e2e.yaml_positions'} & sys.modules.keys())\n"
+    )
+    Path("c").mkdir()
+    said = [subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout for _ in range(2)]
+    cold, warm = (each.decode().splitlines() for each in said)
+    assert cold[0] == warm[0] == ("[]" if text == GOOD else "['note']")
+    assert "analysis" in cold[1]
+    assert warm[1] == "set()"
 
 
 def test_simple_lines_have_the_places_that_yaml_has(monkeypatch: pytest.MonkeyPatch) -> None:

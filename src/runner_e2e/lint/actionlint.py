@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner_e2e.errors import Problem, UsageError
+from runner_e2e.lint.actionlint_places import Places
 from runner_e2e.lint.checkers import Checked
 from runner_e2e.lint.finding import Finding
 from runner_e2e.lint.scratch import scratch_file
@@ -27,7 +28,6 @@ from runner_e2e.lint.values import Confidence
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from runner_e2e.lint.actionlint_places import Places
     from runner_e2e.lint.finding import Level
 
 __all__ = ["PREFIX", "TIME_LIMIT", "Actionlint", "find_actionlint", "without_repetitions"]
@@ -115,8 +115,6 @@ class Actionlint:
         return lambda: replace(self._checked(runs, shown), hints=unnamed)
 
     def _checked(self, runs: list[_Run], shown: dict[Path, str]) -> Checked:
-        from runner_e2e.lint.actionlint_places import Places  # reads YAML, which a lint out of the cache does not
-
         deadline = time.monotonic() + self.time_limit
         findings: list[Finding] = []
         problems: list[Problem] = []
