@@ -278,3 +278,23 @@ def test_a_listed_program_runs_by_its_content(here: Actor, launcher: Launcher, t
     with pytest.raises(LaunchError):
         run()
     os.close(nothing)
+
+
+def test_a_limit_on_processes_counts_what_runs_at_the_time(here: Actor, launcher: Launcher, prepared: Prepared) -> None:
+    """Agents of one user share the kernel's count: those that started after the policy was prepared count, too."""
+    limited = launcher.prepare(
+        Policy(hide=(str(here.hidden),), limits={"processes": 8}),
+        directory=str(here.work),
+        environment=here.environment(),
+    )
+    script = "for i in 1 2 3; do sleep 0.2 & done; wait; echo ran"
+    assert output(launcher, limited, script)[1] == "ran\n"
+    nothing = os.open(os.devnull, os.O_RDWR)
+    read, write = os.pipe()
+    many = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 100 & done; echo ready; wait"
+    with launcher.start(prepared, ["/bin/sh", "-c", many], stdin=nothing, stdout=write, stderr=nothing):
+        os.close(write)
+        assert os.read(read, 6) == b"ready\n"
+        assert output(launcher, limited, script)[1] == "ran\n"
+    os.close(read)
+    os.close(nothing)

@@ -14,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Mapping
 
     from tests.sandbox_actors import Actor
 
@@ -44,7 +45,7 @@ FORKS = (
 
 
 def limited(
-    actor: Actor, limits: dict[str, object], program: str, *options: object, shell: bool = False
+    actor: Actor, limits: Mapping[str, object], program: str, *options: object, shell: bool = False
 ) -> subprocess.CompletedProcess[str]:
     words = [word for name, value in limits.items() for word in ("--limit", f"{name}={value}")]
     command = ["/bin/sh", "-c", program] if shell else [actor.python, "-I", "-S", "-c", program]
@@ -154,6 +155,13 @@ def test_within_its_limits_a_command_is_left_alone(actor: Actor) -> None:
     assert ended(actor) is None
     document = json.loads((actor.place / "report").read_text())
     assert document["resources"] == {**limits, "memory": 1 << 30, "file-size": 1 << 30}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_limits_hold_where_the_code_of_the_launcher_is_hidden(actor: Actor, way: str) -> None:
+    limits = {"time": 1, "open-files": 32}
+    done = limited(actor, limits, "ulimit -n; sleep 30", "--hide", actor.source, *WAYS[way], shell=True)
+    assert (done.returncode, done.stdout) == (124, "32\n"), done.stderr
 
 
 def test_limits_come_from_the_policy_and_options_win(actor: Actor) -> None:

@@ -11,11 +11,15 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import time
+import tty
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+
+from runner_e2e.sandbox.terminal import INPUT_ON, Relay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -153,6 +157,14 @@ def test_jobs_in_an_interactive_shell(actor: Actor, way: str) -> None:
         assert desk.end() == 7
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_terminal_where_the_code_of_the_launcher_is_hidden(actor: Actor, way: str) -> None:
+    script = "tty > /dev/null && echo na''med"
+    with sit(actor, ["/bin/sh", "-c", script], "--hide", actor.source, *WAYS[way]) as desk:
+        desk.expect("named\r\n")
+        assert desk.end() == 0
+
+
 def test_the_window_and_its_changes(actor: Actor) -> None:
     script = "trap 'stty size; exit 3' WINCH; stty size; while :; do sleep 0.05; done"
     with sit(actor, ["/bin/bash", "-c", script]) as desk:
@@ -248,6 +260,28 @@ def test_a_stream_that_is_no_terminal_stays_as_it_is(actor: Actor) -> None:
     with Desk(actor, ["/bin/sh", "-c", f"echo piped | {launch_line(actor, 'test -t 0 || cat')}"]) as desk:
         assert desk.end() == 0
     assert desk.said == "piped\r\n"
+
+
+def test_an_agent_that_ends_before_the_launcher_is_ready_is_shown_as_any_other() -> None:
+    """Its lines end with a carriage return; an outer terminal that is not yet in raw mode would put a second."""
+    outer, shown = pty.openpty()
+    master, slave = pty.openpty()
+    control, launcher = os.pipe()
+    os.write(slave, b"quick\n")
+    relay = Relay(shown, master, slave, select.poll())
+
+    def start_late() -> None:
+        time.sleep(0.2)
+        tty.setraw(outer)
+        os.write(launcher, bytes([INPUT_ON, 0]))
+
+    late = threading.Thread(target=start_late)
+    late.start()
+    relay.finish(control)
+    late.join()
+    assert os.read(outer, 100) == b"quick\r\n"
+    for descriptor in (outer, control, launcher):
+        os.close(descriptor)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -197,7 +197,8 @@ class Launcher:
 
     def _plan(self, prepared: Prepared, mode: str, without: Mapping[str, str]) -> tuple[Plan, request.Packed]:
         key = (mode, *sorted(without))
-        if key not in prepared.plans:
+        # A limit on processes depends on what the agent's user runs outside, which may change with every launch.
+        if key not in prepared.plans or "processes" in prepared.policy.limits:
             plan = make_plan(
                 prepared.found,
                 prepared.policy,

@@ -58,11 +58,13 @@ def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
             os._exit(0)  # nothing was asked for, or it was refused
         events, control, *mounts = descriptors
         report = Reporter(events)
+        limits, terminal = _load(message[1:])
         if message[:1] == inside.OWN_MOUNTS:
             _follow(agent, mounts)
         alone = bool(kind.namespaces & kernel.CLONE_NEWPID)
         waiting = select.poll()
-        watch, relay = _extras(message[1:], agent, link, waiting, alone=alone)
+        relay = _relay(link, waiting) if terminal else None
+        watch = _watch(limits, agent, alone=alone) if limits else None
         if _let_start(link):
             report.tell("started")
         status = _serve(agent, control, signals, waiting, watch=watch, relay=relay, alone=alone)
@@ -152,25 +154,32 @@ def hide_arguments() -> None:
     kernel.set_name(_NAME.decode())
 
 
-def _extras(
-    message: bytes, agent: int, link: _socket.socket, waiting: select.poll, *, alone: bool
-) -> tuple[Watch | None, Relay | None]:
-    """What most launches do without, as the rest of the first *message* asks for it: limits, a terminal."""
+def _load(message: bytes) -> tuple[dict[str, int], bool]:
+    """The limits that the first *message* asks to watch, and whether a terminal is wanted: most launches do without.
+
+    What they need is imported here, before its files are covered.
+    """
     if not message:
-        return None, None
+        return {}, False
     import marshal
 
-    limits, terminal = marshal.loads(message)  # noqa: S302 - from the process that becomes the agent, before it does
-    relay = None
-    if terminal:
-        kind, descriptors = request.receive_descriptors(link, 1)
-        if kind != inside.TERMINAL:
-            os._exit(125)  # the other process failed, and told why
-        from runner_e2e.sandbox.terminal import Relay
+    limits, wanted = marshal.loads(message)  # noqa: S302 - from the process that becomes the agent, before it does
+    if limits:
+        from runner_e2e.sandbox import watch  # noqa: F401
+    if wanted:
+        from runner_e2e.sandbox import terminal  # noqa: F401
+    return dict(limits), wanted
 
-        outer, master, slave = descriptors
-        relay = Relay(outer, master, slave, waiting)
-    return _watch(dict(limits), agent, alone=alone) if limits else None, relay
+
+def _relay(link: _socket.socket, waiting: select.poll) -> Relay:
+    """What carries the agent's terminal, which the process that becomes it has opened."""
+    from runner_e2e.sandbox.terminal import Relay
+
+    kind, descriptors = request.receive_descriptors(link, 1)
+    if kind != inside.TERMINAL:
+        os._exit(125)  # the other process failed, and told why
+    outer, master, slave = descriptors
+    return Relay(outer, master, slave, waiting)
 
 
 def _watch(limits: dict[str, int], agent: int, *, alone: bool) -> Watch:
@@ -221,7 +230,7 @@ def _serve(  # noqa: PLR0913 - all that it serves
     else:
         _end_children()
     if relay:
-        relay.finish()
+        relay.finish(control)
     return status
 
 

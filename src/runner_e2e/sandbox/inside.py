@@ -57,6 +57,7 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
             os._exit(0)
         report = Reporter(wanted.streams.events)
         plan, streams = wanted.plan(), wanted.streams
+        _load(plan)
         _enter_mounts(plan, streams, link)
         if plan.namespaces & kernel.CLONE_NEWNS:
             mounts.furnish(plan, wanted.maps)
@@ -87,6 +88,18 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
         report.tell(*event)
     link.send(b"x")
     os._exit(125)
+
+
+def _load(plan: Plan) -> None:
+    """Imports what not every launch needs: later its files may be covered, or closed to the agent's user."""
+    if plan.limits:
+        import resource  # noqa: F401
+
+        from runner_e2e.sandbox import limits  # noqa: F401
+    if plan.terminal:
+        from runner_e2e.sandbox import terminal  # noqa: F401
+    if plan.namespaces & kernel.CLONE_NEWNET:
+        import fcntl  # noqa: F401
 
 
 def _enter_mounts(plan: Plan, streams: Streams, link: _socket.socket) -> None:

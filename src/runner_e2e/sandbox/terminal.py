@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["Foreground", "Relay", "handed_over", "open_pair", "take"]
+__all__ = ["INPUT_OFF", "INPUT_ON", "Foreground", "Relay", "handed_over", "open_pair", "take"]
 
 # Beside signals, the launcher tells the first process whether what is typed is meant for the agent.
 INPUT_ON, INPUT_OFF = 200, 201
@@ -259,10 +259,14 @@ class Relay:
             self._typed = self._write_master(self._read_outer())
         self._update()
 
-    def finish(self) -> None:
-        """Shows what the agent wrote before it ended, then lets both go. A terminal that takes nothing is left."""
+    def finish(self, control: int) -> None:
+        """Shows what the agent wrote before it ended, then lets both go. A terminal that takes nothing is left.
+
+        *control* brings what the launcher tells: an agent may have ended before its first word.
+        """
         self._close_slave()
         end = time.monotonic() + _PATIENCE
+        self._hear_out(control)
         while self._outer >= 0 and time.monotonic() < end:
             if not self._shown and self._master >= 0:
                 self._shown = self._read_master()
@@ -275,6 +279,16 @@ class Relay:
                 patience.poll(100)
         self._close_master()
         self._close_outer()
+
+    def _hear_out(self, control: int) -> None:
+        waiting = select.poll()
+        waiting.register(control, select.POLLIN)
+        while self._listens is None and waiting.poll(int(_PATIENCE * 1000)):
+            message = os.read(control, 512)
+            if not message:  # the launcher is gone
+                return
+            for number in message[::2]:
+                self.hears(number)
 
     def _read_master(self) -> bytes:
         try:
