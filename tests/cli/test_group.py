@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from runner_e2e.cli.group import COMMANDS, runner_e2e
+from runner_e2e.cli.group import COMMANDS, LINUX_ONLY, runner_e2e
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-c", "import sys; from runner_e2e.cli import main; sys.exit(main())"]
@@ -55,6 +55,40 @@ def test_help_is_no_failure(arguments: tuple[str, ...]) -> None:
     out, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
     assert out
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("run", "--local", "--all"), 3),
+        (("sandbox", "exec", "--", "true"), 125),
+        (("audit", "--", "true"), 125),
+        (("cells", "list"), 0),
+        (("lint", "--no-actionlint", "--no-cache", ".github/workflows"), 0),
+    ],
+)
+def test_other_systems_get_what_needs_no_linux(system: str, arguments: tuple[str, ...], status: int) -> None:
+    """What Linux alone has is not there, nor what Windows lacks of the standard library."""
+    elsewhere = (
+        "import os, sys, subprocess, click\n"
+        f"sys.platform = {system!r}\n"
+        "for name in ('fcntl', 'grp', 'pty', 'pwd', 'resource', 'termios', 'tty'):\n    sys.modules[name] = None\n"
+        "for name in ('memfd_create', 'pidfd_open', 'sched_getaffinity', 'setns', 'unshare'):\n"
+        "    vars(os).pop(name, None)\n"
+        "from runner_e2e.cli import main\nsys.exit(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", elsewhere, *arguments],
+        env=ENVIRONMENT,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert bool(done.stdout) is (status == 0)
+    assert ("works on Linux alone" in done.stderr) is (arguments[0] in LINUX_ONLY)
 
 
 def test_an_interrupt_leaves_no_traceback(tmp_path: Path) -> None:

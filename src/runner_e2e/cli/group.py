@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import click
 
 from runner_e2e import __version__
-from runner_e2e.errors import RunnerE2EError
+from runner_e2e.errors import LaunchError, RefusedError, RunnerE2EError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["COMMANDS", "LazyGroup", "run"]
+__all__ = ["COMMANDS", "LINUX_ONLY", "LazyGroup", "run"]
 
 # Verb -> (module, attribute, one line of help). The line stands here so that `--help` loads no verb.
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
@@ -34,6 +34,8 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "audit": ("runner_e2e.cli.audit", "audit", "Prove from the kernel where a confidential value went."),
 }
 
+# Their walls and records are the kernel's. The class gives the status; that of a wrapper is none of its program's.
+LINUX_ONLY: Mapping[str, type[RunnerE2EError]] = {"run": RefusedError, "sandbox": LaunchError, "audit": LaunchError}
 
 # What a write to the screen, or to what stands for it, fails with when there is no room left.
 _UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
@@ -56,6 +58,10 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self.lazy:
             return None
+        if cmd_name in LINUX_ONLY and sys.platform != "linux":
+            raise LINUX_ONLY[cmd_name](
+                f"runner-e2e {cmd_name} works on Linux alone", why=f"this is {sys.platform}", fix="run it on Linux"
+            )
         module, attribute, _ = self.lazy[cmd_name]
         command = getattr(importlib.import_module(module), attribute)
         if not isinstance(command, click.Command):
