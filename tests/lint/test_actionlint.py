@@ -320,6 +320,24 @@ def test_what_is_deprecated_and_works_still_is_a_note() -> None:
     assert found.level == "note"
 
 
+@pytest.mark.parametrize(
+    ("said", "levels"),
+    [
+        ("actionlint/events: note", ["note"]),
+        ("actionlint: warning", ["warning"]),
+        ("actionlint: off", []),
+        ("actionlint/events: {ignore: [.github/workflows/w.yml]}", []),
+        ("actionlint/events: {ignore: [other.yml]}", ["error"]),
+    ],
+)
+def test_the_catalog_configures_its_rules(said: str, levels: list[str]) -> None:
+    path, _ = write(GOOD.replace("push", "pusch"))
+    Path(".github/runner-e2e.yml").write_text(f"lint: {{rules: {{{said}}}}}\n")
+    report = lint([path], current=Path.cwd(), foreign=Actionlint(program=str(REAL), current=Path.cwd()))
+    assert [each.level for each in report.findings] == levels
+    assert report.problems == ()
+
+
 @pytest.mark.parametrize("text", [GOOD, GOOD.replace("push", "pusch")])
 def test_a_lint_out_of_the_cache_loads_no_analysis(text: str) -> None:
     """It would take longer than all the rest; a message about a simple line needs no YAML either."""

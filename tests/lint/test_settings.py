@@ -8,6 +8,7 @@ import pytest
 
 from runner_e2e.cells.catalog import parse_catalog, read_catalog
 from runner_e2e.errors import ConfigurationError, Place
+from runner_e2e.lint.selection import unknown_rule
 from runner_e2e.lint.settings import CATALOG, Settings, read_settings, unknown_rules
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def test_mistakes_are_told_with_place_and_remedy(text: str) -> None:
 
 def test_unknown_rules_are_told_with_the_nearest_one(tmp_path: Path) -> None:
     found = settings(tmp_path, "lint:\n  rules:\n    secret-arg: off\n    confidential-argv: off\n")
-    (problem,) = unknown_rules(found, ["secret-argv", "confidential-argv"])
+    (problem,) = unknown_rules(found, unknown_rule)
     assert problem.what == "unknown rule 'secret-arg'"
     assert problem.fix == "did you mean secret-argv?"
     assert problem.place == Place(path=CATALOG, line=3, column=17)

@@ -47,7 +47,7 @@ def run_program(
     """
     run = runner.run
     given = {**run.process_environment, **environment}
-    if not run.in_reach(script, given, runner.state.files, ()):
+    if not run.in_reach(script, environment, runner.state.files, ()):
         return None
     files = run.repository.seen_from(runner.state.files, WORKSPACE, runner.state.checkouts)
     shell = language in {"bash", "sh"}
@@ -74,7 +74,7 @@ def run_in_image(  # noqa: PLR0913 - the image, what it gets, and what for
     run, files = runner.run, runner.state.files
     given = {**run.process_environment, **environment}
     script = _starter(f'{shlex.join(image.entry)} "$@"', origin)
-    if not image.entry or not run.in_reach(script, given, files, arguments):
+    if not image.entry or not run.in_reach(script, environment, files, arguments):
         return None
     outside = run.repository.seen_from(files, WORKSPACE, runner.state.checkouts)
 

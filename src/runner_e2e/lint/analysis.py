@@ -208,7 +208,7 @@ def _settings_problems(repository: Repository) -> tuple[Problem, ...]:
     settings = repository.settings
     if repository.settings_error is not None:
         return repository.settings_error.problems
-    return unknown_rules(settings, _PROFILES)
+    return unknown_rules(settings, unknown_rule)
 
 
 def _configured(findings: Iterable[Finding], repository: Repository) -> tuple[list[Finding], list[Finding]]:

@@ -85,7 +85,8 @@ def value_of(possible: Possible) -> Value:
 
 
 def _bounded(data: Iterable[Data]) -> Possible:
-    unique = tuple(dict.fromkeys(option for each in data for option in _options(each)))
+    found = [option for each in data for option in _options(each)]
+    unique = tuple(found) if len(found) == 1 else tuple(dict.fromkeys(found))
     if len(unique) <= MAX_ALTERNATIVES:
         return unique
     return (Anything(merged(taint for each in unique for taint in taints_of(each))),)

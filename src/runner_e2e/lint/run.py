@@ -72,7 +72,7 @@ class Run:
         """The reader of a document, one for each."""
         found = self._readers.get(document.path)
         if found is None:
-            found = self._readers[document.path] = Reader(document, self.report)
+            found = self._readers[document.path] = Reader(document, self.sightings.append)
         return found
 
     def once(self, key: str, make: Callable[[], T]) -> T:
@@ -91,15 +91,15 @@ class Run:
             raise OutOfTimeError
 
     def in_reach(
-        self, script: Script, environment: Mapping[str, Value], files: Files, arguments: tuple[Value, ...]
+        self, script: Script, environment: Mapping[str, Value], files: Files, others: tuple[Value, ...]
     ) -> bool:
-        """Whether a script can touch any label: only then what it does matters."""
+        """Whether a script can touch any label, in *environment* (without the runner's own variables) or elsewhere."""
         return (
             self.trace is not None
             or any(hole.value.taints for hole in script.interpolations)
             or any(value.taints for value in environment.values())
             or any(value.taints for value in files.contents.values())
-            or any(value.taints for value in arguments)
+            or any(value.taints for value in others)
             or any(name in script.text for name in self.names.environment)
         )
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.cells.model import Confidential
-from runner_e2e.cells.wording import quote, suggestion
+from runner_e2e.cells.wording import quote
 from runner_e2e.errors import ConfigurationError, Place, Problem
 from runner_e2e.lint.files import exists_at, locate
 from runner_e2e.lint.globs import Globs
 from runner_e2e.lint.rule_settings import RuleSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from runner_e2e.cells.model import Catalog
     from runner_e2e.yaml_positions import Plain
@@ -134,16 +134,15 @@ def _checked(actions: Mapping[str, Mapping[str, Plain]], catalog: Catalog) -> Ma
     return actions
 
 
-def unknown_rules(settings: Settings, rules: Iterable[str]) -> tuple[Problem, ...]:
-    """What is wrong with a catalog that configures other rules than *rules*, the ids of all there are."""
-    known = tuple(rules)
+def unknown_rules(settings: Settings, remedy_of: Callable[[str], str | None]) -> tuple[Problem, ...]:
+    """What is wrong with a catalog that configures rules that do not exist; *remedy_of* is None for one that does."""
     return tuple(
         Problem(
             what=f"unknown rule {quote(name)}",
             why="`runner-e2e lint --list-rules` shows those there are",
-            fix=suggestion(name, known),
+            fix=remedy,
             place=settings.rule_places[name],
         )
         for name in settings.rules.by_id
-        if name not in known
+        if (remedy := remedy_of(name)) is not None
     )

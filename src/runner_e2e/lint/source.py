@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.values import Value
+from runner_e2e.lint.values import EMPTY, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +55,15 @@ class Source:
     def value_of(self, placeholder: str) -> Value:
         """What a placeholder character stands for."""
         return self.inserted[ord(placeholder) - _FIRST]
+
+    def value_in(self, text: str) -> Value:
+        """The value of a piece of this source: known text, and what its placeholder characters stand for."""
+        total = EMPTY
+        offset = 0
+        for match in PLACEHOLDER.finditer(text):
+            total = total + Value.literal(text[offset : match.start()]) + self.value_of(match[0])
+            offset = match.end()
+        return total + Value.literal(text[offset:])
 
     @staticmethod
     def of_script(script: Script) -> Source:

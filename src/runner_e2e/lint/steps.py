@@ -170,12 +170,13 @@ class StepRunner:
                 )
         shell, arguments = self._shell(step, visible)
         directory = self._directory(step, visible)
-        environment = {**run.process_environment, **visible.environment}
-        environment["PATH"] = state.path + environment["PATH"]
-        self._add_unnamed(environment, script.text)
+        unnamed = self._unnamed(script.text, visible)
         language = language_of(shell.language) if shell.posix is None else ""
-        if language not in ("", *ANALYSERS) or not run.in_reach(script, environment, state.files, arguments):
+        given = (*arguments, state.path, *unnamed.values())
+        if language not in ("", *ANALYSERS) or not run.in_reach(script, visible.environment, state.files, given):
             return None
+        environment = {**run.process_environment, **visible.environment, **unnamed}
+        environment["PATH"] = state.path + environment["PATH"]
         options = ShellOptions(
             shell=shell.posix or "bash",
             language=language or "",
@@ -191,7 +192,6 @@ class StepRunner:
         return self.after(result)
 
     def after(self, result: ShellResult) -> Dictionary:
-        """Takes over what a program left for the next steps, and gives its outputs."""
         """Takes over what a program of this step left: variables, files, folders of the path; gives its outputs."""
         state = self.state
         for name, value in result.environment_writes.items():
@@ -279,11 +279,13 @@ class StepRunner:
                 )
             )
 
-    def _add_unnamed(self, environment: dict[str, Value], text: str) -> None:
+    def _unnamed(self, text: str, visible: Visible) -> dict[str, Value]:
         """Text of unknown names in ``$GITHUB_ENV`` may be any variable that the script reads and nobody sets."""
-        if self.state.any_variable.taints:
-            for name in set(_VARIABLE.findall(text)) - environment.keys():
-                environment[name] = self.state.any_variable.weakened(Confidence.MEDIUM) | EMPTY
+        if not self.state.any_variable.taints:
+            return {}
+        value = self.state.any_variable.weakened(Confidence.MEDIUM) | EMPTY
+        names = set(_VARIABLE.findall(text)) - self.run.process_environment.keys() - visible.environment.keys()
+        return dict.fromkeys(sorted(names), value)
 
 
 _VARIABLE = re.compile(r"\$\{?[#!]?([A-Za-z_][A-Za-z0-9_]*)")

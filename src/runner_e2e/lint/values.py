@@ -243,7 +243,9 @@ class Value:
     @staticmethod
     def any_of(texts: Iterable[Text]) -> Value:
         """The value with these alternatives, widened when there are too many."""
-        unique = tuple(dict.fromkeys(texts)) or ((),)
+        unique = tuple(texts)
+        if len(unique) != 1:
+            unique = tuple(dict.fromkeys(unique)) or ((),)
         if len(unique) <= MAX_ALTERNATIVES:
             return Value(unique)
         return Value.of(taint for text in unique for piece in text if isinstance(piece, Hole) for taint in piece.taints)

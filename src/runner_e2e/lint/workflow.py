@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from runner_e2e.yaml_positions import Mapping, Node, Scalar, Sequence, resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "Action",
@@ -30,15 +30,17 @@ __all__ = [
 ]
 
 
-def entries(node: Node | None) -> Iterator[tuple[Scalar, Node]]:
+def entries(node: Node | None) -> Iterable[tuple[Scalar, Node]]:
     """Entries of a mapping, the first of duplicates only; nothing for any other node."""
-    if not isinstance(node, Mapping):
-        return
-    seen: set[str] = set()
-    for key, value in node.entries():
-        if key.value not in seen:
-            seen.add(key.value)
-            yield key, value
+    return _fields(node).values()
+
+
+def _fields(node: Node | None) -> dict[str, tuple[Scalar, Node]]:
+    fields: dict[str, tuple[Scalar, Node]] = {}
+    if isinstance(node, Mapping):
+        for entry in node.entries():
+            fields.setdefault(entry[0].value, entry)
+    return fields
 
 
 class Block:
@@ -46,7 +48,7 @@ class Block:
 
     def __init__(self, node: Node | None) -> None:
         self.node = node
-        self.fields: dict[str, tuple[Scalar, Node]] = {key.value: (key, value) for key, value in entries(node)}
+        self.fields = _fields(node)
         """Field name -> its key and its value, aliases resolved."""
 
     def get(self, name: str) -> Node | None:
@@ -157,7 +159,7 @@ class Job(Block):
             return (node.value,)
         return tuple(item.value for item in node if isinstance(item, Scalar)) if isinstance(node, Sequence) else ()
 
-    @property
+    @cached_property
     def matrix(self) -> Node | None:
         """``strategy.matrix``."""
         return Block(self.get("strategy")).get("matrix")

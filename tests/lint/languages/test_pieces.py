@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner_e2e.lint.languages.pieces import at_most, mapped, sliced, split_at, stripped, words
+from runner_e2e.lint.languages.pieces import at_most, joined, mapped, sliced, split_at, stripped, words
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Label, Taint, Value
 
 SECRET = Value.of([Taint(Label(kind="confidential", name="id"))])
@@ -73,3 +73,10 @@ def test_words_keep_holes_whole() -> None:
 def test_changes_reach_known_pieces() -> None:
     assert str(mapped(Value.literal("a") + SECRET + Value.literal("b"), str.upper)) == "A{id}B"
     assert str(stripped(Value.literal("  a ") + SECRET + Value.literal(" b  "))) == "a {id} b"
+
+
+def test_values_are_put_together_with_a_separator_between_them() -> None:
+    comma = Value.literal(", ")
+    assert joined([], comma) == EMPTY
+    assert joined([Value.literal("a")], comma) == Value.literal("a")
+    assert joined([Value.literal("a"), EMPTY, Value.literal("b")], comma) == Value.literal("a, , b")

@@ -7,11 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.fixes.inputs import INPUTS
-from runner_e2e.lint.fixes.scripts import statements
 from runner_e2e.lint.fixes.variables import is_name
 from runner_e2e.lint.fixes.words import Rewriting, is_split, raw, reads
 from runner_e2e.lint.package_data import load_table
-from runner_e2e.lint.shell.ir import CommandPart, FunctionDefinition, Literal, Parameter
+from runner_e2e.lint.shell.ir import CommandPart, FunctionDefinition, Literal, Parameter, statements
 from runner_e2e.lint.shell.tables import builtins
 
 if TYPE_CHECKING:

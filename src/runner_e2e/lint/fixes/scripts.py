@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from runner_e2e.lint.expression import Embedded, ExpressionError, embedded
 from runner_e2e.lint.fixes.yaml_edits import Located, node_at
 from runner_e2e.lint.shell import ir
-from runner_e2e.lint.shell.ir import Inserted, Parameter, Simple, Word
+from runner_e2e.lint.shell.ir import Inserted, Parameter, Simple, Word, statements
 from runner_e2e.lint.shell.parser import parse
 from runner_e2e.lint.source import Source
 from runner_e2e.lint.step_shell import StepShell, step_shell
@@ -18,15 +18,13 @@ from runner_e2e.lint.values import Hole, Interpolation, Origin, Script, Value
 from runner_e2e.lint.workflow import Block, Workflow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from runner_e2e.lint.finding import Finding
     from runner_e2e.lint.repository import Document
     from runner_e2e.lint.shell.ir import Part, Sequence
     from runner_e2e.lint.workflow import Step
     from runner_e2e.yaml_positions import Scalar
 
-__all__ = ["Form", "Program", "StepScript", "form_of", "script_at", "statements"]
+__all__ = ["Form", "Program", "StepScript", "form_of", "script_at"]
 
 _SYSTEMS: Final[tuple[tuple[str, Literal["linux", "macos", "windows"]], ...]] = (
     ("ubuntu", "linux"),
@@ -142,25 +140,6 @@ class Program:
         return next(
             (node for node in statements(self.commands) if isinstance(node, Inserted) and node.start == start), None
         )
-
-
-def statements(node: object) -> Iterator[object]:
-    """*node* and everything in it that is a part of a program, in order."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, tuple):
-            stack += reversed(current)
-        elif is_dataclass(current) and not isinstance(current, Value):
-            yield current
-            kind: type = type(current)
-            stack += [getattr(current, name) for name in _inner(kind)]
-
-
-@cache
-def _inner(kind: type) -> tuple[str, ...]:
-    """Names of the fields of a part of a program that may have parts, the last first."""
-    return tuple(field.name for field in reversed(fields(kind)) if field.name not in {"start", "end"})
 
 
 def form_of(program: Program, *, hole: int | None = None, variable: str = "") -> Form:

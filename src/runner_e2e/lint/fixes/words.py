@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.fixes.scripts import statements
-from runner_e2e.lint.shell.ir import Literal, Parameter, Pipeline
+from runner_e2e.lint.shell.ir import Literal, Parameter, Pipeline, statements
 
 if TYPE_CHECKING:
     from runner_e2e.lint.fixes.scripts import Program

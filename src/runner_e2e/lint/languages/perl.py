@@ -133,7 +133,7 @@ class _Perl(Scanner):
         for match in _INSIDE.finditer(text):
             if match.start() and text[match.start() - 1] == "\\":
                 continue
-            total = total + self.known_text(_unescaped(text[offset : match.start()]))
+            total = total + self.process.source.value_in(_unescaped(text[offset : match.start()]))
             offset = match.end()
             if match[1]:
                 value = self.variable_of_environment(match[1])
@@ -142,7 +142,7 @@ class _Perl(Scanner):
                 ).weakened(Confidence.MEDIUM)
             else:
                 total = total + self.variables.get(match[2], UNKNOWN)
-        return total + self.known_text(_unescaped(text[offset:]))
+        return total + self.process.source.value_in(_unescaped(text[offset:]))
 
     def assignment(self, statement: Sequence[Token]) -> None:
         if len(statement) > 2 and statement[0].text in ("push", "unshift"):

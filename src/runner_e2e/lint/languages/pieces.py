@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from runner_e2e.lint.values import EMPTY, Hole, Value, join, normal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from runner_e2e.lint.values import Text
 
-__all__ = ["at_most", "mapped", "sliced", "split_at", "stripped", "words"]
+__all__ = ["at_most", "joined", "mapped", "sliced", "split_at", "stripped", "words"]
 
 # A hole stands as one character of this plane while the text around it is cut.
 _FIRST_HOLE = 0x100000
@@ -40,6 +40,14 @@ def _decoded(encoded: str, holes: list[Hole]) -> Text:
         for piece in _HOLES.split(encoded)
         if piece
     )
+
+
+def joined(values: Iterable[Value], separator: Value) -> Value:
+    """The texts *values* one behind the other with *separator* between them."""
+    total = EMPTY
+    for index, value in enumerate(values):
+        total = total + separator + value if index else value
+    return total
 
 
 def at_most(value: Value, limit: int) -> Value:

@@ -115,11 +115,11 @@ class _Ruby(Scanner):
         text = token.text
         while (at := text.find("#{", offset)) >= 0:
             end = _end_of(text, at + 2, "{", "}")
-            total = total + self.known_text(_unescaped(text[offset:at]))
+            total = total + self.process.source.value_in(_unescaped(text[offset:at]))
             inner = text[at + 2 : end - 1]
             offset = end
             total = total + self._inside(inner, token)
-        return total + self.known_text(_unescaped(text[offset:]))
+        return total + self.process.source.value_in(_unescaped(text[offset:]))
 
     def _inside(self, inner: str, token: Token) -> Value:
         """The value of ``#{inner}``: its words are read as those of the program."""

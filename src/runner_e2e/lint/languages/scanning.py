@@ -105,15 +105,6 @@ class Scanner(ABC):
         if current:
             yield current
 
-    def known_text(self, text: str) -> Value:
-        """Literal text, with what was put into the program."""
-        total = EMPTY
-        offset = 0
-        for match in PLACEHOLDER.finditer(text):
-            total = total + Value.literal(text[offset : match.start()]) + self.process.source.value_of(match[0])
-            offset = match.end()
-        return total + Value.literal(text[offset:])
-
     def variable_of_environment(self, name: str) -> Value:
         """An environment variable."""
         return self.environment.get(name, UNKNOWN)
@@ -148,7 +139,7 @@ class Scanner(ABC):
     def single(self, token: Token) -> Value:
         """The value of one word."""
         if token.kind == "raw":
-            return self.known_text(token.text)
+            return self.process.source.value_in(token.text)
         if token.kind == "text":
             return self.interpolated(token)
         if token.kind == "command":
@@ -159,7 +150,7 @@ class Scanner(ABC):
             return self.process.step(value, token.start, token.end, note).weakened(Confidence.MEDIUM)
         if token.kind == "variable":
             return self.variables.get(token.text, UNKNOWN)
-        return self.known_text(token.text) if PLACEHOLDER.search(token.text) else UNKNOWN
+        return self.process.source.value_in(token.text) if PLACEHOLDER.search(token.text) else UNKNOWN
 
     def mentioned(self, tokens: Sequence[Token]) -> Value:
         """Text made of everything that an expression names, without what only facts are told of."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression import ExpressionError, embedded
 from runner_e2e.lint.finding import FlowPlace
-from runner_e2e.lint.shell.ir import Inserted, Literal, Parameter, Simple, Word
+from runner_e2e.lint.shell.ir import Inserted, Literal, Parameter, Simple, Word, statements
 from runner_e2e.lint.shell.parser import parse
 from runner_e2e.lint.source import Source
 from runner_e2e.lint.step_shell import step_shell
@@ -136,8 +136,8 @@ class _Reader:
     def script(self, script: Script, trail: tuple[FlowPlace, ...], depth: int) -> Iterator[ScriptCommand]:
         """The commands of a shell script."""
         sequence, _ = parse(Source.of_script(script), bash=True)
-        for simple in _simples(sequence):
-            command = _command(simple, script.origin, trail)
+        for node in statements(sequence):
+            command = _command(node, script.origin, trail) if isinstance(node, Simple) else None
             if command is not None:
                 yield command
                 yield from self.started(command, depth)
@@ -214,20 +214,6 @@ def _package_script(command: ScriptCommand) -> str | None:
     if words[0] in {"test", "start", "t"}:
         return "test" if words[0] == "t" else words[0]
     return words[0] if command.name in {"pnpm", "yarn"} else None
-
-
-def _simples(node: object) -> Iterator[Simple]:
-    """Every simple command in a part of a program, in order, those of substitutions after the one they stand in."""
-    if isinstance(node, Simple):
-        yield node
-    if isinstance(node, tuple):
-        for each in node:
-            yield from _simples(each)
-    elif is_dataclass(node) and not isinstance(node, type) and type(node).__module__.endswith("shell.ir"):
-        for each in fields(node):
-            value = getattr(node, each.name)
-            if isinstance(value, tuple) or is_dataclass(value):
-                yield from _simples(value)
 
 
 def _command(simple: Simple, origin: Origin, trail: tuple[FlowPlace, ...]) -> ScriptCommand | None:

@@ -27,7 +27,7 @@ _SILENT = frozenset({"hash", "umask", "times", "history", "disown", "ulimit"})
 
 
 def run(machine: Machine, name: str, call: Invocation) -> None:
-    """Runs the builtin *name*."""
+    """Runs the builtin *name*; the variables before it are variables of ``call.state`` as long as it runs."""
     handler = _HANDLERS.get(name)
     if handler is None:
         call.state.status = 0 if name in _SILENT else None
@@ -128,7 +128,7 @@ def _repository_script(machine: Machine, path: Value, state: State) -> Source | 
 
 def _exec(machine: Machine, call: Invocation) -> None:
     arguments, state = call.fields[1:], call.state
-    environment = call.environment
+    environment: dict[str, Value] | None = None
     while arguments and (text := arguments[0].value.constant) is not None and text.startswith("-"):
         if text.endswith("a") and len(arguments) > 1:
             # The name given is argument 0 of the program.
@@ -142,7 +142,7 @@ def _exec(machine: Machine, call: Invocation) -> None:
     if not arguments:
         state.status = 0
         return
-    machine.start(call.running(arguments, environment))
+    machine.start(call.running(arguments, state.exported() if environment is None else environment))
     state.traps = {}
     machine.exits.append(state.copy())
     state.dead = True
@@ -166,7 +166,7 @@ def _command(machine: Machine, call: Invocation) -> None:
     if name is not None and name in builtin_names("bash" if machine.bash else "sh") and name not in call.state.disabled:
         machine.call_builtin(name, call.running(arguments))
     elif call.fields[0].value.constant != "builtin":
-        machine.start(call.running(arguments))
+        machine.start(call.running(arguments, call.state.exported()))
 
 
 def _trap(machine: Machine, call: Invocation) -> None:

@@ -325,9 +325,8 @@ class Commands(Machine):
     def _call_named(self, name: str, call: Invocation) -> None:
         state = call.state
         function = name in state.functions and (self.bash or name not in _POSIX_SPECIAL)
-        whole = call.running(call.fields, {**state.exported(), **call.environment})
         if not function and self._is_program(name, state):
-            self.start(whole)
+            self.start(call.running(call.fields, {**state.exported(), **call.environment}))
             return
         depth = len(state.frames)
         if call.environment:
@@ -335,7 +334,7 @@ class Commands(Machine):
         if function:
             self.call_function(name, call)
         else:
-            self.call_builtin(name, whole)
+            self.call_builtin(name, call)
         if call.environment and len(state.frames) > depth:
             del state.frames[depth]
 

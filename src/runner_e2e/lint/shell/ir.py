@@ -6,11 +6,14 @@ splitting and globbing). Every node has the character offsets ``start`` and ``en
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from runner_e2e.lint.values import Value
+
 if TYPE_CHECKING:
-    from runner_e2e.lint.values import Value
+    from collections.abc import Iterator
 
 __all__ = [
     "AndOr",
@@ -47,6 +50,7 @@ __all__ = [
     "Subshell",
     "Test",
     "Word",
+    "statements",
 ]
 
 
@@ -412,3 +416,22 @@ Command: TypeAlias = (
     | ArithmeticCommand
     | Coprocess
 )
+
+
+def statements(node: object) -> Iterator[object]:
+    """*node* and everything in it that is a part of a program, in order."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple):
+            stack += reversed(current)
+        elif is_dataclass(current) and not isinstance(current, Value):
+            yield current
+            kind: type = type(current)
+            stack += [getattr(current, name) for name in _inner(kind)]
+
+
+@cache
+def _inner(kind: type) -> tuple[str, ...]:
+    """Names of the fields of a part of a program that may have parts, the last first."""
+    return tuple(field.name for field in reversed(fields(kind)) if field.name not in {"start", "end"})

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.languages.pieces import at_most, mapped, sliced
+from runner_e2e.lint.languages.pieces import at_most, joined, mapped, sliced
 from runner_e2e.lint.source import PLACEHOLDER
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Value, normal
 
@@ -72,10 +72,7 @@ class Expansion(ABC):
 
     def _argument(self, index: str) -> Value:
         if index == "*":
-            total = EMPTY
-            for position, value in enumerate(self.arguments):
-                total = total + (Value.literal(" ") if position else EMPTY) + value
-            return total
+            return joined(self.arguments, Value.literal(" "))
         number = int(index)
         if number == 0:
             return UNKNOWN

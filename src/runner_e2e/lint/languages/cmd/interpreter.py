@@ -27,7 +27,7 @@ from runner_e2e.lint.languages.cmd.parser import (
     shifted,
 )
 from runner_e2e.lint.languages.cmd.texts import columns
-from runner_e2e.lint.languages.pieces import mapped
+from runner_e2e.lint.languages.pieces import joined, mapped
 from runner_e2e.lint.languages.process import Argument, Launch
 from runner_e2e.lint.values import EMPTY, Confidence, Value
 
@@ -88,10 +88,7 @@ class Interpreter(Expansion):
             run()
         finally:
             self.sinks.pop()
-        total = EMPTY
-        for value in sink:
-            total = total + value
-        return total
+        return joined(sink, EMPTY)
 
     @contextmanager
     def redirected(self, redirections: Sequence[Redirection], start: int, end: int) -> Iterator[None]:
@@ -112,9 +109,7 @@ class Interpreter(Expansion):
         finally:
             self.sinks.pop()
             self.input = before
-        total = EMPTY
-        for value in sink:
-            total = total + value
+        total = joined(sink, EMPTY)
         for one in files:
             path = self.expanded(one.start, one.end, quotes=False)
             name = (path.constant or "").lower()

@@ -26,6 +26,7 @@ from runner_e2e.lint.languages.javascript.values import (
     text_of,
     truth_of,
 )
+from runner_e2e.lint.languages.pieces import joined
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value
 
 if TYPE_CHECKING:
@@ -338,19 +339,17 @@ def _parameters(call: Call) -> Js:
 # --- output
 
 
+def _shown(call: Call) -> Value:
+    return joined((shown(one.value) for one in call.arguments), Value.literal(" "))
+
+
 def _print(call: Call) -> Js:
-    total = EMPTY
-    for index, one in enumerate(call.arguments):
-        total = total + (Value.literal(" ") if index else EMPTY) + shown(one.value)
-    call.machine.process.print(total + Value.literal("\n"), call.start, call.end)
+    call.machine.process.print(_shown(call) + Value.literal("\n"), call.start, call.end)
     return UNDEFINED
 
 
 def _print_error(call: Call) -> Js:
-    total = EMPTY
-    for index, one in enumerate(call.arguments):
-        total = total + (Value.literal(" ") if index else EMPTY) + shown(one.value)
-    call.machine.process.print_error(total + Value.literal("\n"), call.start, call.end)
+    call.machine.process.print_error(_shown(call) + Value.literal("\n"), call.start, call.end)
     return UNDEFINED
 
 

@@ -73,14 +73,7 @@ class Expressions(Objects):
 
     def inserted(self, text: str) -> Value:
         """Text of the program, where a placeholder stands for a value that is put in."""
-        if PLACEHOLDER.search(text) is None:
-            return Value.literal(text)
-        total = EMPTY
-        offset = 0
-        for match in PLACEHOLDER.finditer(text):
-            total = total + Value.literal(text[offset : match.start()]) + self.source.value_of(match[0])
-            offset = match.end()
-        return total + Value.literal(text[offset:])
+        return self.source.value_in(text)
 
     # --- literals
 

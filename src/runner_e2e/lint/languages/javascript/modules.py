@@ -22,7 +22,7 @@ from runner_e2e.lint.languages.javascript.values import (
     of_thing,
     text_of,
 )
-from runner_e2e.lint.languages.pieces import split_at
+from runner_e2e.lint.languages.pieces import joined, split_at
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
 
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ def _directory_name(call: Call) -> Js:
     parts = split_at(value, "/")
     if not parts:
         return of_text(value.opaque())
-    total = parts[0]
-    for part in parts[1:-1]:
-        total = total + Value.literal("/") + part
-    return of_text(total if len(parts) > 1 else Value.literal("."))
+    return of_text(joined(parts[:-1], Value.literal("/")) if len(parts) > 1 else Value.literal("."))
 
 
 def _extension(call: Call) -> Js:
@@ -287,9 +284,7 @@ def _operating_system() -> Js:
 
 
 def _format(call: Call) -> Js:
-    total = EMPTY
-    for index, one in enumerate(call.arguments):
-        total = total + (Value.literal(" ") if index else EMPTY) + text_of(one.value)
+    total = joined((text_of(one.value) for one in call.arguments), Value.literal(" "))
     return of_text(total.opaque() if total.taints else UNKNOWN)
 
 

@@ -20,6 +20,7 @@ from runner_e2e.lint.languages.javascript.values import (
     of_thing,
     text_of,
 )
+from runner_e2e.lint.languages.pieces import joined
 from runner_e2e.lint.languages.process import Argument, Launch
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Value, normal
 
@@ -173,9 +174,7 @@ def _start(call: Call, default: _Output) -> tuple[Value, Js]:
     launch = _launch(call, options, _output_of(call, options, default))
     shell = option(call, options, "shell")
     if (shell.text is not None and shell.constant != "") or shell == constant(value=True):
-        total = EMPTY
-        for index, one in enumerate(arguments):
-            total = total + (Value.literal(" ") if index else EMPTY) + one.value
+        total = joined((one.value for one in arguments), Value.literal(" "))
         if shell.text is not None:
             launch = replace(launch, program=shell.text)
         places = [one for one in arguments if one.value.taints] or [file]
@@ -352,9 +351,8 @@ def _tool(call: Call, *, returns: bool) -> Js:
     arguments = _command(call)
     silent = option(call, options, "silent") == constant(value=True)
     if not silent:
-        line = Value.literal("[command]")
-        for index, one in enumerate(arguments):
-            line = line + (Value.literal(" ") if index else EMPTY) + (one.value.opaque() if one.many else one.value)
+        words = (one.value.opaque() if one.many else one.value for one in arguments)
+        line = Value.literal("[command]") + joined(words, Value.literal(" "))
         machine.process.print(line + Value.literal("\n"), call.start, call.end)
     listeners = option(call, options, "listeners")
     captured = returns or bool(listeners.things)

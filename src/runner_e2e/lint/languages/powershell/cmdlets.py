@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages import pieces
 from runner_e2e.lint.languages.pieces import split_at
 from runner_e2e.lint.languages.powershell.binding import NAMES, Call, Model
 from runner_e2e.lint.languages.powershell.machine import Word
@@ -52,9 +53,8 @@ def _write_output(call: Call) -> None:
 
 
 def _write_host(call: Call) -> None:
-    total = EMPTY
-    for index, value in enumerate(_content(call, "object", "message", "messagedata")):
-        total = total + (Value.literal(" ") if index else EMPTY) + shown(value)
+    shown_values = (shown(value) for value in _content(call, "object", "message", "messagedata"))
+    total = pieces.joined(shown_values, Value.literal(" "))
     call.machine.process.print(total + Value.literal("\n"), call.start, call.end)
 
 
@@ -262,10 +262,7 @@ def _from_json(call: Call) -> None:
 def _join_path(call: Call) -> None:
     parts = [text for text in (call.text("path"), call.text("childpath")) if text is not None]
     parts += [text_of(word.value) for word in call.bound.rest if word.value is not None]
-    total = EMPTY
-    for index, part in enumerate(parts):
-        total = total + (Value.literal("/") if index else EMPTY) + part
-    call.emit(total)
+    call.emit(pieces.joined(parts, Value.literal("/")))
 
 
 def _split_path(call: Call) -> None:
@@ -276,10 +273,7 @@ def _split_path(call: Call) -> None:
     elif call.bound.has("leaf"):
         call.emit(parts[-1])
     else:
-        total = parts[0]
-        for part in parts[1:-1]:
-            total = total + Value.literal("/") + part
-        call.emit(total)
+        call.emit(pieces.joined(parts[:-1] or parts, Value.literal("/")))
 
 
 def _set_location(call: Call) -> None:

@@ -132,9 +132,13 @@ class Commands(Evaluation):
             total = EMPTY
             offset = 0
             for name in _PERCENT.finditer(match[0]):
-                total = total + self.inserted(match[0][offset : name.start()]) + self.environment_variable(name[1])
+                total = (
+                    total
+                    + self.process.source.value_in(match[0][offset : name.start()])
+                    + self.environment_variable(name[1])
+                )
                 offset = name.end()
-            found.append(Word(total + self.inserted(match[0][offset:]), node.start, node.end))
+            found.append(Word(total + self.process.source.value_in(match[0][offset:]), node.start, node.end))
         return found
 
     def _command(self, node: Command, given: list[Ps] | None, *, quiet: bool) -> None:
@@ -209,7 +213,7 @@ class Commands(Evaluation):
         assert isinstance(code, Code)
         assert isinstance(code.source, Source)
         text = code.source.text[code.block.start + 1 : code.block.end - 1]
-        return [Argument(self.inserted(text), word.start, word.end)]
+        return [Argument(self.process.source.value_in(text), word.start, word.end)]
 
     def _script(self, node: Command, name: str, words: list[Word], given: list[Ps] | None) -> None:
         """A script of the repository: in this scope after a dot, in its own after ``&``."""

@@ -59,7 +59,7 @@ class Evaluation(Machine):
         return self._evaluators[type(expression)](self, expression)
 
     def _text(self, node: Text) -> Ps:
-        return self.inserted(node.text)
+        return self.process.source.value_in(node.text)
 
     def _expandable(self, node: Expandable) -> Ps:
         total = EMPTY

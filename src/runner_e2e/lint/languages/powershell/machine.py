@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.powershell.values import Ps, either, elements, shown, taints_of, text_of
 from runner_e2e.lint.languages.process import Argument, Launch
-from runner_e2e.lint.source import PLACEHOLDER
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value
 
 if TYPE_CHECKING:
@@ -172,18 +171,7 @@ class Machine(ABC):
             self.sinks.pop()
         return sink
 
-    # --- text
-
-    def inserted(self, text: str) -> Value:
-        """Text of the program, where a placeholder stands for a value that is put in."""
-        if PLACEHOLDER.search(text) is None:
-            return Value.literal(text)
-        total = EMPTY
-        offset = 0
-        for match in PLACEHOLDER.finditer(text):
-            total = total + Value.literal(text[offset : match.start()]) + self.process.source.value_of(match[0])
-            offset = match.end()
-        return total + Value.literal(text[offset:])
+    # --- what is not known
 
     def possible(self, command: str, words: Iterable[Word], start: int, end: int) -> None:
         """Something that is not known is given labelled values: it may start a process with them."""

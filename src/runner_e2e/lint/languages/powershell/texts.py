@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages import pieces
 from runner_e2e.lint.languages.documents import read_json
 from runner_e2e.lint.languages.pieces import at_most, mapped, sliced, split_at, stripped, words
 from runner_e2e.lint.languages.powershell.values import (
@@ -48,9 +49,7 @@ def parsed(value: Value) -> Ps:
 def joined(value: Ps, separator: Value) -> Value:
     """The elements of *value* with *separator* between them."""
     items, others = elements(value)
-    total = EMPTY
-    for index, item in enumerate(items):
-        total = total + (separator if index else EMPTY) + text_of(item)
+    total = pieces.joined((text_of(item) for item in items), separator)
     return total if others is None else total + others.opaque()
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.expression_data import number_text
 from runner_e2e.lint.languages.documents import Unknown
+from runner_e2e.lint.languages.pieces import joined
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Taint, Value, join, merged
 
 if TYPE_CHECKING:
@@ -92,9 +93,7 @@ def text_of(value: Ps) -> Value:
     if isinstance(value, Value):
         return value
     if isinstance(value, Items):
-        total = EMPTY
-        for index, item in enumerate(value.items):
-            total = total + (Value.literal(" ") if index else EMPTY) + text_of(item)
+        total = joined((text_of(item) for item in value.items), Value.literal(" "))
         return total if value.others is None else total + value.others.opaque()
     return Value.literal("System.Collections.Hashtable") if isinstance(value, Table) else UNKNOWN
 
@@ -102,10 +101,7 @@ def text_of(value: Ps) -> Value:
 def shown(value: Ps) -> Value:
     """What the log shows of *value*: every entry of a table, every element on its line."""
     if isinstance(value, Items):
-        lines = [shown(item) for item in value.items]
-        total = EMPTY
-        for index, line in enumerate(lines):
-            total = total + (Value.literal("\n") if index else EMPTY) + line
+        total = joined((shown(item) for item in value.items), Value.literal("\n"))
         return total if value.others is None else total + value.others.opaque()
     if isinstance(value, Table):
         return Value.of(taints_of(value))

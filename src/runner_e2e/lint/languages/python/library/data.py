@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.documents import Json, Unknown, read_json
+from runner_e2e.lint.languages.pieces import joined
 from runner_e2e.lint.languages.python.evaluator import Call, constant
 from runner_e2e.lint.languages.python.objects import (
     NONE,
@@ -22,7 +23,7 @@ from runner_e2e.lint.languages.python.objects import (
     Union,
     join_all,
 )
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value
+from runner_e2e.lint.values import UNKNOWN, Confidence, Hole, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,10 +104,8 @@ def _document(interpreter: Evaluator, one: Object, depth: int) -> Value:
             total = total + _document(interpreter, item, depth + 1)
         return total + Value.literal("}")
     if depth < 4 and isinstance(content, Items) and content.rest is None and len(content.items) <= 16:
-        total = Value.literal("[")
-        for index, item in enumerate(content.items):
-            total = total + (Value.literal(", ") if index else EMPTY) + _document(interpreter, item, depth + 1)
-        return total + Value.literal("]")
+        items = (_document(interpreter, item, depth + 1) for item in content.items)
+        return Value.literal("[") + joined(items, Value.literal(", ")) + Value.literal("]")
     taints = interpreter.taints(one)
     return Value.of(taints) if taints else UNKNOWN
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages.pieces import joined
 from runner_e2e.lint.languages.python.evaluator import Call
 from runner_e2e.lint.languages.python.objects import NONE, NOTHING, Constant, Instance, Items, Named, Object, Text
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
+from runner_e2e.lint.values import UNKNOWN, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,9 +22,7 @@ def _print(interpreter: Evaluator, call: Call) -> Object:
     between = (
         interpreter.value(separator) if separator not in (None, NONE) and separator is not None else Value.literal(" ")
     )
-    total = EMPTY
-    for index, one in enumerate(call.arguments):
-        total = total + (between if index else EMPTY) + interpreter.value(one)
+    total = joined((interpreter.value(one) for one in call.arguments), between)
     if call.rest is not None:
         total = total + interpreter.value(call.rest)
     total = total + (interpreter.value(end) if end is not None and end != NONE else Value.literal("\n"))
@@ -72,10 +71,7 @@ def _log(interpreter: Evaluator, call: Call, first: int = 0) -> Object:
     given = call.arguments[first:]
     if not given:
         return NONE
-    message = interpreter.value(given[0])
-    total = message
-    for one in given[1:]:
-        total = total + Value.literal(" ") + interpreter.value(one)
+    total = joined((interpreter.value(one) for one in given), Value.literal(" "))
     interpreter.process.print_error(total + Value.literal("\n"), *interpreter.span(call.node))
     return NONE
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages.pieces import joined
 from runner_e2e.lint.languages.python import texts
 from runner_e2e.lint.languages.python.library.system import variables_put_in
 from runner_e2e.lint.languages.python.objects import (
@@ -318,10 +319,7 @@ def _shlex_join(interpreter: Evaluator, call: Call) -> Object:
         quoted.append(value if plain else Value.literal("'") + value + Value.literal("'"))
     if items.rest is not None:
         quoted.append(interpreter.value(items.rest).opaque())
-    total = EMPTY
-    for index, value in enumerate(quoted):
-        total = total + (Value.literal(" ") if index else EMPTY) + value
-    return Text(total)
+    return Text(joined(quoted, Value.literal(" ")))
 
 
 def _string(kind: str) -> Callable[[Evaluator, Call], Object]:
