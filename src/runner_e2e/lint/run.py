@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from runner_e2e.lint.contexts import process_environment
-from runner_e2e.lint.sighting import Sighting, Surface
+from runner_e2e.lint.sighting import PUBLICATION, Sighting, Surface
 from runner_e2e.lint.texts import Reader
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.masks import Masks
     from runner_e2e.lint.repository import Document, Repository
     from runner_e2e.lint.settings import Names
-    from runner_e2e.lint.shell.results import Files, Print, ShellResult, TracePoint
+    from runner_e2e.lint.shell.results import Files, Print, Publication, ShellResult, TracePoint
     from runner_e2e.lint.values import Script, Value
 
 T = TypeVar("T")
@@ -118,6 +118,8 @@ class Run:
                     advice=leak.advice,
                 )
             )
+        for sent in result.publications:
+            self._take_publication(sent)
         later = masks.with_texts(result.masks)
         for printed in result.prints:
             # A summary is read, and what is registered hidden in it, when the step has ended.
@@ -136,6 +138,21 @@ class Run:
             )
         if self.trace is not None:
             self.trace += result.trace
+
+    def _take_publication(self, sent: Publication) -> None:
+        note = f"goes into {sent.subject}"
+        self.report(
+            Sighting(
+                surface=Surface.NAME,
+                origin=sent.origin,
+                start=sent.start,
+                end=sent.end,
+                taints=frozenset(taint.after(sent.origin, sent.start, sent.end, note) for taint in sent.taints),
+                subject=sent.subject,
+                detail=sent.origin.text[sent.start : sent.end],
+                advice=PUBLICATION,
+            )
+        )
 
     def _take_print(self, printed: Print, masks: Masks) -> None:
         taints = masks.uncovered(printed.text)

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from runner_e2e.lint.values import Origin, Taint
 
-__all__ = ["Sighting", "Surface"]
+__all__ = ["PUBLICATION", "Sighting", "Surface"]
+
+
+PUBLICATION = "publication"
+"""Advice of a sighting in what a program sends to GitHub, beside the names that GitHub gives."""
 
 
 class Surface(Enum):

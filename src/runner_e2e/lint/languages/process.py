@@ -157,6 +157,10 @@ class Process(ABC):
     def print_error(self, text: Value, start: int, end: int) -> None:
         """Writes to standard error."""
 
+    @abstractmethod
+    def publish(self, value: Value, start: int, end: int, subject: str) -> None:
+        """Sends a value to GitHub, which shows it as a part of *subject*: ``the text of the issue``."""
+
     # --- other processes
 
     @abstractmethod

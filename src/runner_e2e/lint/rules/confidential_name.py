@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Rule, named, of_kind, seen
-from runner_e2e.lint.sighting import Surface
+from runner_e2e.lint.sighting import PUBLICATION, Surface
 
 if TYPE_CHECKING:
     from runner_e2e.lint.finding import Finding
@@ -15,7 +15,8 @@ __all__ = ["RULE"]
 
 EXPLANATION = """\
 A confidential value is part of a name: of the run, a job, a step, a concurrency group, an environment or its URL, a
-label of a runner, an artifact, or the key of a cache.
+label of a runner, an artifact, or the key of a cache; or of what is sent to GitHub to be shown: an issue, a comment, a
+release, a check.
 
 Names stand on the page of the run, in lists and in the API, for everybody who can see the repository. They are made
 before the first step, so no mask hides them. Some come by themselves: a job without a `name:` has the values of its
@@ -23,6 +24,8 @@ matrix in its name, and a `run` step without one is called by the first line of 
 
 Name things by a handle (`runner-e2e` makes one from each id), by the number of the run, or by nothing of the value."""
 
+_NAMED = "everybody who can see the run can read this name, and no mask hides it"
+_PUBLISHED = "everybody who can see the repository can read it there, and no mask hides it"
 _MACHINE = "name the kind of machine, not the cell"
 _EXPRESSION = "EXPRESSION"
 _FIXES = {
@@ -49,7 +52,7 @@ def check(sighting: Sighting) -> Finding | None:
         rule="confidential-name",
         level="error",
         message=f"{named(taints)} is part of {sighting.subject}",
-        why="everybody who can see the run can read this name, and no mask hides it",
+        why=_PUBLISHED if sighting.advice == PUBLICATION else _NAMED,
         fix=_FIXES.get(sighting.subject, "use a handle of the cell, or the number of the run").replace(
             _EXPRESSION, sighting.detail
         ),

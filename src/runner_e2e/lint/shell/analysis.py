@@ -138,6 +138,7 @@ def _result(machine: Interpreter, state: State, files: Files) -> ShellResult:
         states=entries(written.get("/github/state")),
         paths=lines(written.get("/github/path")),
         prints=tuple(found.prints.values()),
+        publications=tuple(found.publications.values()),
         masks=masks,
         possible_masks=tuple(value for value in found.masks if value not in masks),
         unanalysable=tuple(found.unanalysable.values()),

@@ -19,12 +19,13 @@ from runner_e2e.lint.shell.results import (
     Call,
     Files,
     Print,
+    Publication,
     ShellOptions,
     TracePoint,
     Unanalysable,
 )
 from runner_e2e.lint.shell.state import CommandFile
-from runner_e2e.lint.values import Hole, Step, Taint, Value
+from runner_e2e.lint.values import Hole, Step, Taint, Value, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -110,6 +111,7 @@ class Recorder:
     def __init__(self) -> None:
         self.leaks: dict[tuple[int, int, int], ArgvLeak] = {}
         self.prints: dict[tuple[int, int, int, str], Print] = {}
+        self.publications: dict[tuple[int, int, int, str], Publication] = {}
         self.unanalysable: dict[tuple[int, int, str], Unanalysable] = {}
         self.masks: dict[Value, None] = {}
         self.calls: dict[tuple[int, int, int, str], Call] = {}
@@ -253,6 +255,22 @@ class Machine(ABC):
             )
             known = self.found.prints.get(key)
             self.found.prints[key] = printed if known is None else known.joined(printed)
+
+    def publish(self, value: Value, *, start: int, end: int, subject: str) -> None:
+        """Records what is sent to GitHub and shown there as a part of *subject*."""
+        taints = visible_taints(value)
+        if not taints:
+            return
+        source, (start, end) = self.shown_place(start, end)
+        key = (id(source.origin), start, end, subject)
+        known = self.found.publications.get(key)
+        self.found.publications[key] = Publication(
+            origin=source.origin,
+            start=start,
+            end=end,
+            subject=subject,
+            taints=taints if known is None else merged(taints | known.taints),
+        )
 
     def shown_place(self, start: int, end: int) -> tuple[Source, tuple[int, int]]:
         """Where a person finds ``[start, end)`` of the running text: at the call, when the text was made there."""

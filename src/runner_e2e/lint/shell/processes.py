@@ -180,6 +180,11 @@ class ShellProcess(Process):
         """See :meth:`Process.print_error`."""
         write_channel(self.machine, self.state, 2, text, self._span(start, end))
 
+    def publish(self, value: Value, start: int, end: int, subject: str) -> None:
+        """See :meth:`Process.publish`."""
+        first, last = self._span(start, end)
+        self.machine.publish(value, start=first, end=last, subject=subject)
+
     # --- other processes
 
     def start(self, arguments: Sequence[Argument], launch: Launch) -> Value:

@@ -24,6 +24,7 @@ from runner_e2e.lint.shell.filesystem import (
     write_channel,
     written,
 )
+from runner_e2e.lint.shell.publishing import publish
 from runner_e2e.lint.shell.results import Call
 from runner_e2e.lint.shell.state import NULL, Field
 from runner_e2e.lint.shell.tables import output_of, wrapper
@@ -60,6 +61,7 @@ def run(machine: Machine, call: Invocation) -> None:
         elif (grammar := wrapper(name)) is not None:
             wrappers.run(machine, grammar, call)
         else:
+            publish(machine, call, lambda operand: _file_content(machine, operand, call))
             model = _MODELS.get(name) or (_interpreted if language_of(name) is not None else None)
             (model or _by_table)(machine, call)
     finally:
@@ -89,14 +91,16 @@ def _file_content(machine: Machine, operand: Value, call: Invocation) -> Value |
     """What the file that *operand* names holds, when something is known of it."""
     text = operand.constant
     if text is not None:
-        if text.startswith("--") and "=" in text:
-            operand = Value.literal(text.split("=", 1)[1])
-        elif text.startswith("@"):
-            operand = Value.literal(text[1:])
+        if (text.startswith("--") and "=" in text) or "=@" in text:  # `--file=FILE`, `body=@FILE`
+            text = text.partition("=")[2]
+        elif text[:1] == "-" and text[2:3] == "@":  # `-d@FILE`
+            text = text[2:]
         elif text.startswith("-") and text != "-":
             return None
+        text = text.removeprefix("@")
         if text == "-":
             return _stdin(call)
+        operand = Value.literal(text)
     content = read_file(machine, call.state, operand, call.environment)
     return content if content.taints or content.constants is not None else None
 

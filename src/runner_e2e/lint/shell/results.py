@@ -19,6 +19,7 @@ __all__ = [
     "Files",
     "Print",
     "PrintTarget",
+    "Publication",
     "ShellOptions",
     "ShellResult",
     "TracePoint",
@@ -113,6 +114,17 @@ class Print:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Publication:
+    """A labelled value in what a program sends to GitHub, which shows it: *subject* says in what."""
+
+    origin: Origin
+    start: int
+    end: int
+    subject: str
+    taints: frozenset[Taint]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Unanalysable:
     """A stretch that was not followed, and why; what it does with labelled values is not known.
 
@@ -164,6 +176,7 @@ class ShellResult:
     states: Mapping[str, Value] = field(default_factory=dict)
     paths: tuple[Value, ...] = ()
     prints: tuple[Print, ...] = ()
+    publications: tuple[Publication, ...] = ()
     masks: tuple[Value, ...] = ()
     possible_masks: tuple[Value, ...] = ()
     unanalysable: tuple[Unanalysable, ...] = ()

@@ -11,6 +11,7 @@ from runner_e2e.lint.languages.javascript.builtins import builtin, function, obj
 from runner_e2e.lint.languages.javascript.data import parsed, stringified
 from runner_e2e.lint.languages.javascript.machine import Call, Frame, Passed, Scope
 from runner_e2e.lint.languages.javascript.modules import GLOBAL, HARMLESS, MODULES
+from runner_e2e.lint.languages.javascript.octokit import client
 from runner_e2e.lint.languages.javascript.runtimes import GLOBALS
 from runner_e2e.lint.languages.javascript.starting import run_template, zx_dollar
 from runner_e2e.lint.languages.javascript.statements import Statements
@@ -217,11 +218,10 @@ class Interpreter(Statements):
     def run_github_script(self) -> None:
         """Runs the source as the body of the function that ``actions/github-script`` makes of it."""
         self.wrapped_require = True
-        harmless = {
-            name: of_thing(Thing("harmless", data=name)) for name in ("github", "octokit", "glob", "io", "getOctokit")
-        }
         given = {
-            **harmless,
+            **{name: of_thing(Thing("harmless", data=name)) for name in ("glob", "io")},
+            **{name: of_thing(client(name)) for name in ("github", "octokit")},
+            "getOctokit": of_thing(Thing("function", native=lambda _call: of_thing(client()))),
             "context": context_of(self),
             "core": self._package("@actions/core"),
             "exec": self._package("@actions/exec"),

@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.builtins import buffer, function, module_of, object_of, pure
+from runner_e2e.lint.languages.javascript.octokit import MODULES as OCTOKIT
 from runner_e2e.lint.languages.javascript.starting import MODULES as STARTING
 from runner_e2e.lint.languages.javascript.starting import promisified
 from runner_e2e.lint.languages.javascript.toolkit import MODULES as TOOLKIT
@@ -319,6 +320,7 @@ def _events() -> Js:
 MODULES: dict[str, Callable[[], Js]] = {
     **STARTING,
     **TOOLKIT,
+    **OCTOKIT,
     "path": _path,
     "fs": _files,
     "fs/promises": lambda: module_of(_FILE_FUNCTIONS),
@@ -375,8 +377,8 @@ HARMLESS = frozenset(
         *("minimatch", "micromatch", "globby", "mime-types", "date-fns", "dayjs", "moment", "tmp", "rimraf", "mkdirp"),
         *("cheerio", "xml2js", "fast-xml-parser", "csv-parse", "marked", "ejs", "handlebars", "mustache", "p-limit"),
         *("@actions/http-client", "@actions/io", "@actions/glob", "@actions/cache", "@actions/artifact"),
-        *("@actions/tool-cache", "@actions/attest", "@octokit/rest", "@octokit/core", "@octokit/graphql"),
-        *("@octokit/request", "@octokit/auth-app", "@slack/web-api", "jsonwebtoken", "openai", "@anthropic-ai/sdk"),
+        *("@actions/tool-cache", "@actions/attest", "@octokit/auth-app"),
+        *("@slack/web-api", "jsonwebtoken", "openai", "@anthropic-ai/sdk"),
     }
 )
 """Modules that start no process with what they are given."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.array_methods import ARRAY_METHODS, MAP_METHODS
 from runner_e2e.lint.languages.javascript.machine import Call, Machine, Passed
+from runner_e2e.lint.languages.javascript.octokit import member
 from runner_e2e.lint.languages.javascript.text_methods import METHODS, text_property
 from runner_e2e.lint.languages.javascript.values import (
     ANY,
@@ -87,6 +88,8 @@ class Objects(Machine):
             return self._variable(name)
         if thing.kind in {"unknown", "harmless"}:
             return of_thing(Thing(thing.kind, data=f"{thing.data}.{key or '…'}"))
+        if thing.kind == "client":
+            return of_thing(member(thing, key or "…"))
         if thing.kind == "numbers":
             return NUMBER
         if key is None:
@@ -147,7 +150,7 @@ class Objects(Machine):
     def _has_own(self, owner: Js, key: str) -> bool:
         thing = owner.thing
         return thing is not None and (
-            thing.kind in {"unknown", "harmless"} or self.find_property(thing, key) is not None
+            thing.kind in {"unknown", "harmless", "client"} or self.find_property(thing, key) is not None
         )
 
     def _method_of_atom(self, owner: Js, key: str, name: Value, call: Call) -> Js:
@@ -183,6 +186,8 @@ class Objects(Machine):
             return self.possible(call, call.name or str(thing.data))
         if thing.kind == "harmless":
             return self.harmless(call)
+        if thing.kind == "client":
+            return self.call(member(thing, key or "…"), call)
         if thing.kind == "numbers":  # `Math`
             return NUMBER
         found = self.find_property(thing, key) if key else self._get_of(thing, name)

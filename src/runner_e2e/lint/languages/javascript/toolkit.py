@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.builtins import function, module_of, object_of
 from runner_e2e.lint.languages.javascript.data import parsed, stringified
+from runner_e2e.lint.languages.javascript.octokit import client
 from runner_e2e.lint.languages.javascript.values import (
     ANY,
     BOOLEAN,
@@ -211,9 +212,9 @@ def context_of(machine: Machine) -> Js:
 
 
 def _github() -> Js:
-    """``@actions/github``: what is sent to the API reaches no command line."""
+    """``@actions/github``: a client of the API, and the context."""
     made = Thing()
-    made.put("getOctokit", of_thing(Thing("harmless", data="getOctokit")))
+    made.put("getOctokit", function(lambda _call: of_thing(client())))
     made.getters["context"] = Thing("function", native=lambda call: context_of(call.machine))
     return of_thing(made)
 
