@@ -22,6 +22,7 @@ __all__ = [
     "problem_of",
     "retry_after",
     "server_text",
+    "server_time",
 ]
 
 _LONGEST_MESSAGE: Final = 300
@@ -100,37 +101,49 @@ def is_rate_limit(answer: Answer) -> bool:
     )
 
 
+def server_time(answer: Answer) -> float | None:
+    """Seconds since the epoch by the server's clock, None where the answer has no ``Date``."""
+    return _moment(answer.headers.get("date", ""))
+
+
+def _moment(text: str) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def retry_after(answer: Answer, *, now: float) -> float | None:
     """Seconds to wait before the next request, None where the answer asks for no pause.
 
-    *now* is the time in seconds since the epoch. ``Retry-After`` in seconds or as a date comes first, then the reset
-    of the primary limit, then a minute.
+    ``Retry-After`` in seconds or as a date comes first, then the reset of the primary limit, then a minute. Dates are
+    compared with the server's own; *now*, in seconds since the epoch, stands in for one that it does not tell.
     """
     if not is_rate_limit(answer) and answer.status != 503:
         return None
+    told = server_time(answer)
+    now = now if told is None else told
     value = answer.headers.get("retry-after", "")
     if _SECONDS.fullmatch(value):
         return float(value)
     if value:
-        try:
-            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
-        except (TypeError, ValueError, OverflowError):
-            return _SECONDARY_PAUSE
+        until = _moment(value)
+        return _SECONDARY_PAUSE if until is None else max(0.0, until - now)
     reset = answer.headers.get("x-ratelimit-reset", "")
     if answer.headers.get("x-ratelimit-remaining") == "0" and _SECONDS.fullmatch(reset):
         return max(1.0, float(reset) - now)
     return _SECONDARY_PAUSE if is_rate_limit(answer) else None
 
 
-def patience(answer: Answer, *, least: float, now: float) -> float | None:
+def patience(answer: Answer, *, least: float, now: float, longest: float = _LONGEST_PAUSE) -> float | None:
     """Seconds to wait before the same request is sent again, at least *least*; None where it should not be.
 
-    It should be after a limit or an error of the server, unless that asks for more than a minute.
+    It should be after a limit or an error of the server, unless that asks for more than *longest* seconds.
     """
     asked = retry_after(answer, now=now)
     if asked is None:
         return least if answer.status >= 500 else None
-    return max(asked, least) if asked <= _LONGEST_PAUSE else None
+    return max(asked, least) if asked <= longest else None
 
 
 def problem_of(answer: Answer) -> GitHubError:

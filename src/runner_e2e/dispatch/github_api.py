@@ -17,7 +17,7 @@ import github
 import requests
 from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, RequestsResponse
 
-from runner_e2e.dispatch.answers import Answer, parse_body, patience, problem_of
+from runner_e2e.dispatch.answers import Answer, is_rate_limit, parse_body, patience, problem_of
 from runner_e2e.errors import GitHubError, UsageError
 
 if TYPE_CHECKING:
@@ -72,12 +72,19 @@ def _as_it_is(response: RequestsResponse, verb: str) -> RequestsResponse:
 class Limits:
     """What the caller does around requests: *before* may wait or refuse, *after* learns from each answer.
 
-    *wait* sleeps for so many seconds (a test does not).
+    *before* gets the verb, and what it raises says that nothing was sent; *after* must not raise, since what was sent
+    cannot be taken back. *wait* sleeps for so many seconds and *now* tells the time (a test does neither). *paced*
+    tells that *before* waits for as long as the last answer asked, so that nobody else has to. *ready* waits as
+    *before* does and counts nothing: for who wants to write down that a request is sent, and only when it can be.
     """
+
+    ready: Callable[[str], None] = lambda _: None
 
     before: Callable[[str], None] = lambda _: None
     after: Callable[[Answer], None] = lambda _: None
     wait: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time.time
+    paced: bool = False
 
 
 class GitHubApi:
@@ -147,10 +154,12 @@ class GitHubApi:
                 continue
             if pause is None or answer.status in accept:
                 break
-            wanted = patience(answer, least=pause, now=time.time())
+            paced = self.limits.paced and is_rate_limit(answer)
+            wanted = pause if paced else patience(answer, least=pause, now=self.limits.now())
             if wanted is None:
                 break
-            self.limits.wait(wanted)
+            if not paced:
+                self.limits.wait(wanted)
         return _checked(answer, accept)
 
     def pages(
@@ -183,6 +192,7 @@ class GitHubApi:
         a server error. Raises :class:`~runner_e2e.errors.GitHubError` where it was not: no connection could be made,
         or the server refused it with a status that is not in *accept*.
         """
+        self.limits.before(verb)
         try:
             answer = self._exchange(verb, path, None, data, {})
         except requests.exceptions.ConnectTimeout as error:
@@ -199,6 +209,7 @@ class GitHubApi:
 
     def _read(self, path: str, parameters: Mapping[str, str | int] | None, headers: Mapping[str, str]) -> Answer:
         """One read, also at the new place of what was moved; the token goes to no other server."""
+        self.limits.before("GET")
         answer = self._exchange("GET", path, parameters, None, headers)
         for _ in range(_MOST_REDIRECTS):
             if answer.status not in _REDIRECTED or not answer.headers.get("location"):
@@ -212,6 +223,7 @@ class GitHubApi:
                 )
             parts = urlsplit(place)
             moved = parts.path.removeprefix(urlsplit(self.url).path)
+            self.limits.before("GET")
             answer = self._exchange("GET", moved, dict(parse_qsl(parts.query)) or parameters, None, headers)
         return answer
 
@@ -227,7 +239,6 @@ class GitHubApi:
         headers: Mapping[str, str],
     ) -> Answer:
         """One request and its answer, whatever its status."""
-        self.limits.before(verb)
         full = self._full(path)
         try:
             status, received, body = self._requester.requestJson(
@@ -248,8 +259,11 @@ class GitHubApi:
                 fix="check the API's URL and what stands between",
             ) from None
         answer = Answer(verb=verb, path=full, status=status, headers={str(k): str(v) for k, v in received.items()})
-        self.limits.after(answer)
-        return parse_body(answer, body)
+        try:
+            answer = parse_body(answer, body)
+        finally:
+            self.limits.after(answer)
+        return answer
 
 
 def _check_token(token: str) -> None:
