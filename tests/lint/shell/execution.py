@@ -22,7 +22,9 @@ NODE_MODULES = Path(__file__).resolve().parents[2] / "node" / "node_modules"
 
 # A process namespace of its own: when its first process is killed, for example after the time-out below, the kernel
 # ends every process in it. Killing strace alone would leave a snippet that loops in the background running for ever.
-CAGE = ("unshare", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
+# `su` and `sudo` do nothing in a user namespace, which only an ordinary user needs for that.
+ROOT = os.geteuid() == 0
+CAGE = ("unshare", *(() if ROOT else ("--map-root-user",)), "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 @dataclass(frozen=True)
