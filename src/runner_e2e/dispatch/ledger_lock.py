@@ -1,0 +1,101 @@
+"""Who may act: one process a campaign, on the machine that the ledger belongs to.
+
+The lock is ``flock`` on a file beside the ledger: the kernel gives it back when its holder ends, in whatever way. The
+file stays; removing it would let two processes lock two files of one name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from runner_e2e.dispatch.ledger_errors import LedgerError
+from runner_e2e.errors import Place, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["locked", "machine_digest"]
+
+_MACHINE_FILES: Final = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+_MOST_BYTES: Final = 4096
+
+
+def machine_digest(files: tuple[Path, ...] = _MACHINE_FILES) -> str:
+    """A text that tells this machine from others and says nothing of it (``machine-id(5)`` asks for a keyed digest)."""
+    found = ""
+    for file in files:
+        with suppress(OSError, UnicodeDecodeError):
+            found = found or file.read_text()[:_MOST_BYTES].strip()
+    # Containers may have no machine-id; their name is all there is.
+    name = f"id:{found}" if found else f"name:{platform.node()}"
+    return hashlib.sha256(f"runner-e2e ledger {name}".encode()).hexdigest()[:32]
+
+
+@contextmanager
+def locked(ledger: Path, campaign: str, *, now: float) -> Iterator[None]:
+    """Holds the lock of *campaign* (an id, which is fit for a file's name) in the folder ``LEDGER.locks``.
+
+    Raises :class:`~runner_e2e.errors.RefusedError` that names the holder, and
+    :class:`~runner_e2e.dispatch.ledger_errors.LedgerError` where there can be no lock.
+    """
+    folder = ledger.with_name(f"{ledger.name}.locks")
+    path = folder / f"{campaign}.lock"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise _no_lock(path, error) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _held(descriptor, campaign, path) from None
+        except OSError as error:
+            raise _no_lock(path, error) from error
+        _sign(descriptor, now)
+        yield
+    finally:
+        # Closing gives the lock back, but not while a forked child has the descriptor too.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def _sign(descriptor: int, now: float) -> None:
+    """Leaves word of who holds the lock. It only serves a message, so a full disk does not matter here."""
+    text = json.dumps({"process": os.getpid(), "since": now})
+    with suppress(OSError):
+        os.pwrite(descriptor, text.encode(), 0)
+        os.ftruncate(descriptor, len(text))
+
+
+def _held(descriptor: int, campaign: str, path: Path) -> RefusedError:
+    holder = "another process"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        word = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
+        since = datetime.fromtimestamp(float(word["since"]), UTC)
+        holder = f"process {int(word['process'])}, since {since:%Y-%m-%d %H:%M:%S} UTC"
+    return RefusedError(
+        f"the campaign {campaign} is being run already: {holder}",
+        why="two clients of one campaign would pay twice",
+        fix="watch that one, or end it and run `runner-e2e dispatch resume`; `dispatch status` reads meanwhile",
+        place=Place(path=str(path)),
+    )
+
+
+def _no_lock(path: Path, error: OSError) -> LedgerError:
+    return LedgerError(
+        "the campaign cannot be locked",
+        why=str(error.strerror),
+        fix="give yourself the right to write the folder, on a file system that has locks, or name another ledger in "
+        "RUNNER_E2E_LEDGER",
+        place=Place(path=str(path)),
+    )
