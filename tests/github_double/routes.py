@@ -217,6 +217,14 @@ def create_blob(state: State, request: Request) -> Reply:
     )
 
 
+@route("GET", "R/git/blobs/{sha}")
+def get_blob(state: State, _: Request, sha: str) -> Reply:
+    """GET /repos/{owner}/{repo}/git/blobs/{file_sha}: whole, however large."""
+    if state.objects.get(sha, {}).get("kind") != "blob":
+        raise ApiError(404, "Not Found")
+    return Reply(data=shapes.blob(state, sha), model="Blob")
+
+
 @route("POST", "R/git/trees")
 def create_tree(state: State, request: Request) -> Reply:
     """POST /repos/{owner}/{repo}/git/trees."""
@@ -239,24 +247,20 @@ def create_commit(state: State, request: Request) -> Reply:
         raise ApiError(422, "Tree SHA does not exist")
     kept = {"tree": body["tree"], "parents": body.get("parents", []), "message": body.get("message", "")}
     sha = state.store("commit", {**kept, "date": state.clock.now()})
-    return Reply(
-        status=201, data=shapes._filled("GitCommit", {"sha": sha, "message": kept["message"]}), model="GitCommit"
-    )
+    return Reply(status=201, data=shapes.git_commit(state, sha), model="GitCommit")
 
 
+@route("GET", "R/contents")
 @route("GET", "R/contents/{path*}")
-def get_content(state: State, request: Request, path: str) -> Reply:
-    """GET /repos/{owner}/{repo}/contents/{path}."""
+def get_content(state: State, request: Request, path: str = "") -> Reply:
+    """GET /repos/{owner}/{repo}/contents/{path}: a file, or what a directory holds."""
     files = state.files(request.query.get("ref", state.default_branch))
     if path in files:
         return Reply(data=shapes.content(state, path, files[path]), model="ContentFile")
-    below = sorted(name for name in files if name.startswith(path.rstrip("/") + "/"))
-    if not below:
+    items = shapes.directory(state, path.strip("/"), files)
+    if not items:
         raise ApiError(404, "Not Found")
-    items = [
-        {"type": "file", "name": name.rpartition("/")[2], "path": name, "sha": files[name], "size": 0} for name in below
-    ]
-    return Reply(data=items)
+    return Reply(data=items, model="ContentDirectoryItems", listed="")
 
 
 @route("PUT", "R/contents/{path*}")

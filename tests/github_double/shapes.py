@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import typing
 from functools import cache
 from types import UnionType
@@ -16,8 +17,11 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "artifact",
     "attempt",
+    "blob",
     "content",
+    "directory",
     "environment",
+    "git_commit",
     "git_ref",
     "git_tag",
     "job",
@@ -27,6 +31,9 @@ __all__ = [
     "validate",
     "workflow",
 ]
+
+LARGEST_CONTENT = 1024 * 1024
+"""Of a larger file the contents API gives no content; the blob has it."""
 
 _TEXT_BY_END = {"_url": "https://github.example/x", "_at": "2026-01-01T00:00:00Z", "_id": "x"}
 
@@ -207,21 +214,58 @@ def git_tag(state: State, sha: str) -> dict[str, Any]:
     )
 
 
+def git_commit(state: State, sha: str) -> dict[str, Any]:
+    """A commit."""
+    found = state.objects[sha]
+    who = {"date": stamp(found["date"]), "email": "x@github.example", "name": "x"}
+    return _filled("GitCommit", {"sha": sha, "message": found["message"], "author": who, "committer": who})
+
+
 def content(state: State, path: str, sha: str) -> dict[str, Any]:
-    """A file of a branch."""
+    """A file of a branch; its content only where that has at most a megabyte."""
     data: bytes = state.objects[sha]["content"]
+    small = len(data) <= LARGEST_CONTENT
     return _filled(
         "ContentFile",
         {
             "type": "file",
-            "encoding": "base64",
+            "encoding": "base64" if small else "none",
             "size": len(data),
             "name": path.rpartition("/")[2],
             "path": path,
-            "content": base64.encodebytes(data).decode(),
+            "content": base64.encodebytes(data).decode() if small else "",
             "sha": sha,
             "_links": {"self": "https://github.example/x", "git": None, "html": None},
         },
+    )
+
+
+def directory(state: State, path: str, files: dict[str, str]) -> list[dict[str, Any]]:
+    """What a directory of a tree holds; *files* maps all paths of the tree to blobs."""
+    inside = f"{path}/" if path else ""
+    names = sorted({name[len(inside) :].partition("/")[0] for name in files if name.startswith(inside)})
+    return [_listed(state, inside + name, files.get(inside + name)) for name in names]
+
+
+def _listed(state: State, path: str, sha: str | None) -> dict[str, Any]:
+    return _filled(
+        "ContentDirectoryItems",
+        {
+            "type": "file" if sha else "dir",
+            "size": len(state.objects[sha]["content"]) if sha else 0,
+            "name": path.rpartition("/")[2],
+            "path": path,
+            "sha": sha or hashlib.sha1(path.encode()).hexdigest(),
+            "_links": {"self": "https://github.example/x", "git": None, "html": None},
+        },
+    )
+
+
+def blob(state: State, sha: str) -> dict[str, Any]:
+    """A blob."""
+    data: bytes = state.objects[sha]["content"]
+    return _filled(
+        "Blob", {"sha": sha, "size": len(data), "encoding": "base64", "content": base64.encodebytes(data).decode()}
     )
 
 
