@@ -11,10 +11,11 @@ import hmac
 import json
 import re
 import secrets
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from runner_e2e.cells.handles import handle, is_handle
 from runner_e2e.cells.matrix import MAXIMUM_JOBS
@@ -122,8 +123,14 @@ class Campaign:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the whole content in hexadecimal: two campaigns with one digest are the same."""
-        return hashlib.sha256(_canonical(asdict(self))).hexdigest()
+        """SHA-256 over the whole content in hexadecimal: two campaigns with one digest are the same.
+
+        The order of the cells inside a shard does not matter.
+        """
+        content = _content(self)
+        for shard in content["shards"]:
+            shard["cells"].sort(key=itemgetter("handle"))
+        return hashlib.sha256(_canonical(content)).hexdigest()
 
 
 def is_campaign_id(text: str) -> bool:
@@ -180,7 +187,7 @@ def campaign_as_json(campaign: Campaign, key: bytes) -> str:
     """The file of a campaign. *key* is the one that it was planned with."""
     if key_id(key) != campaign.key_id:
         raise DefectError("the campaign was planned with another key")
-    document = {"schema": SCHEMA, **asdict(campaign)}
+    document = {"schema": SCHEMA, **_content(campaign)}
     document["digest"] = _authentication(document, key)
     # A line a shard: readable, and small where it is kept under version control.
     shards = ",\n".join("  " + json.dumps(shard, separators=(",", ":")) for shard in document.pop("shards"))
@@ -295,6 +302,25 @@ def _check_budget(campaign: Campaign) -> None:
         )
 
 
+def _content(campaign: Campaign) -> dict[str, Any]:
+    """The campaign as plain data, ready for JSON."""
+    # dataclasses.asdict() copies every value deeply, which takes a third of a second for 10,000 cells.
+    return {
+        **{field.name: getattr(campaign, field.name) for field in fields(campaign)},
+        "shards": [
+            {
+                "index": shard.index,
+                "cells": [
+                    {"handle": cell.handle, "expected": cell.expected, "reserved": cell.reserved}
+                    for cell in shard.cells
+                ],
+                "sealed": shard.sealed,
+            }
+            for shard in campaign.shards
+        ],
+    }
+
+
 def _canonical(document: object) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
@@ -345,20 +371,18 @@ def _campaign_from(document: Fields) -> Campaign:
     return campaign
 
 
-def _shard_from(fields: Fields, index: int) -> PlannedShard:
-    fields.only(("index", "cells", "sealed"))
+def _shard_from(shard: Fields, index: int) -> PlannedShard:
+    shard.only(("index", "cells", "sealed"))
     cells = tuple(
         PlannedCell(
             handle=cell.text("handle", limit=64), expected=cell.count("expected"), reserved=cell.count("reserved")
         )
-        for cell in fields.objects("cells")
+        for cell in shard.objects("cells")
     )
-    if fields.count("index") != index or not 0 < len(cells) <= MAXIMUM_JOBS:
-        raise InvalidDocumentError(
-            f"has a wrong {fields.where}: shards count from 0 and hold 1 to {MAXIMUM_JOBS} cells"
-        )
+    if shard.count("index") != index or not 0 < len(cells) <= MAXIMUM_JOBS:
+        raise InvalidDocumentError(f"has a wrong {shard.where}: shards count from 0 and hold 1 to {MAXIMUM_JOBS} cells")
     if not all(is_handle(cell.handle) and cell.expected <= cell.reserved <= MOST_MICROS for cell in cells):
         raise InvalidDocumentError(
-            f"has a wrong {fields.where}: a cell is not named by a handle, or reserves too little"
+            f"has a wrong {shard.where}: a cell is not named by a handle, or reserves too little"
         )
-    return PlannedShard(index=index, cells=cells, sealed=fields.text("sealed"))
+    return PlannedShard(index=index, cells=cells, sealed=shard.text("sealed"))

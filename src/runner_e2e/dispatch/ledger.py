@@ -9,13 +9,17 @@ The ledger holds handles, never ids, and no token or key.
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from runner_e2e.cells.wording import quote, suggestion
 from runner_e2e.dispatch import ledger_moves, ledger_queries
+from runner_e2e.dispatch.ledger_books import check_books
 from runner_e2e.dispatch.ledger_errors import LedgerError, explained
 from runner_e2e.dispatch.ledger_file import LEDGER_VARIABLE, PATIENCE, connect, default_path, identity
 from runner_e2e.dispatch.ledger_lock import locked, machine_digest
@@ -24,13 +28,12 @@ from runner_e2e.dispatch.ledger_records import CampaignState, CellState, Event, 
 from runner_e2e.errors import DefectError, Place, RefusedError, UsageError
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
     from runner_e2e.dispatch.campaign import Campaign
+    from runner_e2e.dispatch.ledger_lock import Lock
     from runner_e2e.dispatch.ledger_records import Outcome
     from runner_e2e.dispatch.shard_states import State
 
@@ -49,7 +52,9 @@ def open_ledger(path: Path, *, now: Callable[[], float], patience: float = PATIE
     :class:`~runner_e2e.dispatch.ledger_errors.LedgerError` for a file that is damaged, locked, of a newer version, of
     another program or another user, or that cannot be written.
     """
-    return Ledger(connect(path, now=now(), patience=patience), path, now)
+    # Its log and its locks stand beside the file itself, whatever links lead there.
+    real = Path(os.path.realpath(path))
+    return Ledger(connect(real, now=now(), patience=patience), real, now)
 
 
 class Ledger:
@@ -58,7 +63,7 @@ class Ledger:
     def __init__(self, database: sqlite3.Connection, path: Path, now: Callable[[], float]) -> None:
         self._database = database
         self._now = now
-        self._acting: set[str] = set()
+        self._locks: dict[str, Lock] = {}
         self.path = path
 
     def __enter__(self) -> Self:
@@ -92,22 +97,41 @@ class Ledger:
         """
         number = self._number(campaign)
         self._check_machine()
-        with locked(self.path, campaign, now=self._now()):
-            self._acting.add(campaign)
+        with locked(self.path, campaign, now=self._now()) as lock:
+            # Nobody else moves these shards now, so reading needs no transaction.
+            with explained(self.path):
+                self._check_mark(campaign, number, lock)
+                check_books(self._database, self.path, campaign)
+            left = [shard for shard in self.shards(campaign) if shard.state == "sending"]
+            self._locks[campaign] = lock
             try:
-                with self._changing() as database:
-                    for shard in ledger_queries.shards(database, campaign):
-                        if shard.state == "sending":
-                            note = "the client ended while it sent this"
-                            move = Move(shard=shard, to="unknown", note=note)
-                            ledger_moves.apply(database, move, now=self._now())
-                    database.execute(
-                        "UPDATE campaigns SET started_at = ? WHERE number = ? AND started_at IS NULL",
-                        (self._now(), number),
-                    )
+                note = "the client ended while it sent this"
+                self.move_all(Move(shard=shard, to="unknown", note=note) for shard in left)
                 yield
             finally:
-                self._acting.discard(campaign)
+                del self._locks[campaign]
+
+    def _advance(self, campaigns: Iterable[str]) -> None:
+        """Marks beside the ledger how far it came. It must not hide that the change itself was made."""
+        for campaign in set(campaigns):
+            with suppress(LedgerError):
+                self._locks[campaign].advance(self._last_event(self._number(campaign)))
+
+    def _last_event(self, number: int) -> int:
+        with explained(self.path):
+            row = self._database.execute("SELECT max(number) FROM events WHERE campaign = ?", (number,)).fetchone()
+        return int(row[0] or 0)
+
+    def _check_mark(self, campaign: str, number: int, lock: Lock) -> None:
+        if (last := self._last_event(number)) < lock.mark:
+            raise LedgerError(
+                f"the ledger is older than what was done with it: {campaign} came to change {lock.mark}, and here it "
+                f"ends with {last}",
+                why="an older copy was put in its place, it was removed, or its -wal file was",
+                fix="put the newer file back together with its -wal; where it is lost, plan what is missing as a new "
+                "campaign, for this one no longer knows what it sent",
+                place=Place(path=str(self.path)),
+            )
 
     def adopt(self) -> None:
         """Makes this machine the one that acts with the ledger. The other copy must never be used again."""
@@ -292,7 +316,9 @@ class Ledger:
         if not given:
             return ()
         with self._changing() as database:
-            return tuple(ledger_moves.apply(database, move, now=self._now()) for move in given)
+            moved = tuple(ledger_moves.apply(database, move, now=self._now()) for move in given)
+        self._advance(move.shard.campaign for move in given)
+        return moved
 
     def intend(self, shard: ShardState) -> ShardState:
         """Writes that *shard* is about to be sent. When this returns it is on the disk, and one request may go out."""
@@ -316,7 +342,9 @@ class Ledger:
         with self._changing() as database:
             move = Move(shard=shard, to="settled", note=note)
             settlement = Settlement(outcomes=tuple(outcomes), actual=actual, kept=kept)
-            return ledger_moves.settle(database, move, settlement, now=self._now())
+            settled = ledger_moves.settle(database, move, settlement, now=self._now())
+        self._advance([shard.campaign])
+        return settled
 
     # What is known of limits and answers: shared by all clients, and of no campaign.
 
@@ -391,7 +419,9 @@ class Ledger:
                 database.execute("COMMIT")
             except BaseException:
                 if database.in_transaction:
-                    database.execute("ROLLBACK")
+                    # Where even this fails, closing the file undoes it; the first error is the one to tell.
+                    with suppress(sqlite3.Error):
+                        database.execute("ROLLBACK")
                 raise
 
     def _number(self, campaign: str) -> int:
@@ -412,7 +442,7 @@ class Ledger:
         )
 
     def _check_acting(self, campaigns: Iterable[str]) -> None:
-        if not self._acting.issuperset(campaigns):
+        if not self._locks.keys() >= set(campaigns):
             raise DefectError("a shard is moved only while its campaign is locked (Ledger.acting)")
 
     def _check_machine(self) -> None:

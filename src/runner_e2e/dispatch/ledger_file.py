@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,6 +29,7 @@ PATIENCE: Final = 10.0
 _OLDEST_SQLITE: Final = (3, 37, 0)
 _MAGIC: Final = b"SQLite format 3\x00"
 _PAUSE: Final = 0.02
+_REMOTE: Final = ("nfs", "cifs", "smb", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.rclone", "fuse.s3fs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +104,7 @@ def _make_file(path: Path) -> None:
     place = Place(path=str(path))
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_file_system(path, path.parent.stat().st_dev)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
@@ -122,9 +125,39 @@ def _make_file(path: Path) -> None:
         ) from error
 
 
+def _check_file_system(path: Path, device: int) -> None:
+    """Refuses what is shared by several machines: the write-ahead log and the locks hold on one kernel only."""
+    kind = _file_system(device)
+    if kind.startswith(_REMOTE):
+        raise LedgerError(
+            f"the ledger is on a file system of several machines ({kind})",
+            why="its locks and its write-ahead log hold between the processes of one machine only",
+            fix=f"name a file on a local disk in {LEDGER_VARIABLE}",
+            place=Place(path=str(path)),
+        )
+
+
+def _file_system(device: int) -> str:
+    """The type of the file system with this number (``proc_pid_mountinfo(5)``), empty where nothing tells it."""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    with suppress(OSError):
+        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+            mount, _, source = line.partition(" - ")
+            if mount.split(" ")[2:3] == [wanted]:
+                return source.split(" ", 1)[0]
+    return ""
+
+
 def _check_kind(path: Path, status: os.stat_result, place: Place) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise LedgerError("the ledger is no regular file", fix=f"name another in {LEDGER_VARIABLE}", place=place)
+    if status.st_nlink > 1:
+        raise LedgerError(
+            "the ledger has a second name (a hard link)",
+            why="SQLite keeps its write-ahead log beside each name, and the two would damage the file",
+            fix="remove the other name; `find -samefile` finds it",
+            place=place,
+        )
     if status.st_uid != os.geteuid():
         raise LedgerError(
             "the ledger belongs to another user",

@@ -14,7 +14,7 @@ import platform
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from runner_e2e.dispatch.ledger_errors import LedgerError
 from runner_e2e.errors import Place, RefusedError
@@ -22,10 +22,11 @@ from runner_e2e.errors import Place, RefusedError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["locked", "machine_digest"]
+__all__ = ["Lock", "locked", "machine_digest"]
 
 _MACHINE_FILES: Final = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _MOST_BYTES: Final = 4096
+_LINE: Final = 120
 
 
 def machine_digest(files: tuple[Path, ...] = _MACHINE_FILES) -> str:
@@ -39,8 +40,32 @@ def machine_digest(files: tuple[Path, ...] = _MACHINE_FILES) -> str:
     return hashlib.sha256(f"runner-e2e ledger {name}".encode()).hexdigest()[:32]
 
 
+class Lock:
+    """A lock that is held. Its file also tells how far its holders came, so that an older ledger is noticed."""
+
+    def __init__(self, descriptor: int, now: float) -> None:
+        self._descriptor = descriptor
+        self._now = now
+        self.mark = 0
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            self.mark = int(_word(descriptor)["mark"])
+        self._sign()
+
+    def advance(self, mark: int) -> None:
+        """Notes that the change with the number *mark* was committed. Call it after the commit, never before."""
+        if mark > self.mark:
+            self.mark = mark
+            self._sign()
+
+    def _sign(self) -> None:
+        # A line of one length is written over, which works on a full disk too; it may fail and costs no wait for it.
+        word = json.dumps({"process": os.getpid(), "since": self._now, "mark": self.mark})
+        with suppress(OSError):
+            os.pwrite(self._descriptor, word.ljust(_LINE).encode(), 0)
+
+
 @contextmanager
-def locked(ledger: Path, campaign: str, *, now: float) -> Iterator[None]:
+def locked(ledger: Path, campaign: str, *, now: float) -> Iterator[Lock]:
     """Holds the lock of *campaign* (an id, which is fit for a file's name) in the folder ``LEDGER.locks``.
 
     Raises :class:`~runner_e2e.errors.RefusedError` that names the holder, and
@@ -60,8 +85,7 @@ def locked(ledger: Path, campaign: str, *, now: float) -> Iterator[None]:
             raise _held(descriptor, campaign, path) from None
         except OSError as error:
             raise _no_lock(path, error) from error
-        _sign(descriptor, now)
-        yield
+        yield Lock(descriptor, now)
     finally:
         # Closing gives the lock back, but not while a forked child has the descriptor too.
         with suppress(OSError):
@@ -69,18 +93,15 @@ def locked(ledger: Path, campaign: str, *, now: float) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _sign(descriptor: int, now: float) -> None:
-    """Leaves word of who holds the lock. It only serves a message, so a full disk does not matter here."""
-    text = json.dumps({"process": os.getpid(), "since": now})
-    with suppress(OSError):
-        os.pwrite(descriptor, text.encode(), 0)
-        os.ftruncate(descriptor, len(text))
+def _word(descriptor: int) -> dict[str, Any]:
+    """What the last holder wrote. Raises OSError, ValueError or TypeError for anything else."""
+    return dict(json.loads(os.pread(descriptor, _MOST_BYTES, 0)))
 
 
 def _held(descriptor: int, campaign: str, path: Path) -> RefusedError:
     holder = "another process"
     with suppress(OSError, ValueError, KeyError, TypeError):
-        word = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
+        word = _word(descriptor)
         since = datetime.fromtimestamp(float(word["since"]), UTC)
         holder = f"process {int(word['process'])}, since {since:%Y-%m-%d %H:%M:%S} UTC"
     return RefusedError(

@@ -96,13 +96,13 @@ def settle(database: sqlite3.Connection, move: Move, settlement: Settlement, *, 
 
 def add_event(database: sqlite3.Connection, number: int, after: str, *, now: float) -> None:
     """Adds an event of the whole campaign in row *number*."""
-    _add_event(database, (now, number, None, 0, "", after, None, None, os.getpid(), ""))
+    _add_event(database, (now, number, None, 0, "", after, None, None, 0, os.getpid(), ""))
 
 
 def _add_event(database: sqlite3.Connection, row: tuple[Any, ...]) -> None:
     database.execute(
-        "INSERT INTO events (at, campaign, position, round, before, after, nonce, run, process, note) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO events (at, campaign, position, round, before, after, nonce, run, committed, process, note) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         row,
     )
 
@@ -126,6 +126,8 @@ def _write(database: sqlite3.Connection, move: Move, further: dict[str, Any], *,
             why=f"it was read as {before.state!r} (change {before.version})",
             fix="run `runner-e2e dispatch status`, then `runner-e2e dispatch resume`",
         )
+    if move.to == "reserved":
+        database.execute("UPDATE campaigns SET started_at = coalesce(started_at, ?) WHERE number = ?", (now, number))
     after = shard(database, before.campaign, before.index)
     if move.nonce is not None:
         database.execute(
@@ -141,6 +143,7 @@ def _write(database: sqlite3.Connection, move: Move, further: dict[str, Any], *,
         move.to,
         after.nonce,
         after.run,
+        after.committed,
         os.getpid(),
         after.note,
     )

@@ -125,11 +125,11 @@ def cells(database: sqlite3.Connection, number: int, index: int | None) -> Itera
 def events(database: sqlite3.Connection, campaign: str) -> Iterator[Event]:
     """What happened in a campaign, in its order."""
     rows = database.execute(
-        "SELECT e.number, e.at, e.position, e.round, e.before, e.after, e.nonce, e.run, e.process, e.note "
+        "SELECT e.number, e.at, e.position, e.round, e.before, e.after, e.nonce, e.run, e.committed, e.process, e.note "
         "FROM events e JOIN campaigns c ON c.number = e.campaign WHERE c.id = ? ORDER BY e.number",
         (campaign,),
     )
-    for number, at, position, round_, before, after, nonce, run, process, note in rows:
+    for number, at, position, round_, before, after, nonce, run, held, process, note in rows:
         yield Event(
             number=number,
             at=at,
@@ -140,6 +140,7 @@ def events(database: sqlite3.Connection, campaign: str) -> Iterator[Event]:
             after=after,
             nonce=nonce,
             run=run,
+            committed=held,
             process=process,
             note=note,
         )

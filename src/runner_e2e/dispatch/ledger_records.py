@@ -163,7 +163,10 @@ class Outcome(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One change, never changed itself. ``number`` grows; ``shard`` is None for the campaign as a whole."""
+    """One change, never changed itself. ``number`` grows; ``shard`` is None for the campaign as a whole.
+
+    ``committed`` is what of the shard counts against a cap since then, ``process`` the number of who did it.
+    """
 
     number: int
     at: float
@@ -174,6 +177,7 @@ class Event:
     after: str
     nonce: str | None
     run: int | None
+    committed: int
     process: int
     note: str
 

@@ -108,6 +108,7 @@ _FIRST: Final = (
         after TEXT NOT NULL,
         nonce TEXT,
         run INTEGER,
+        committed INTEGER NOT NULL,
         process INTEGER NOT NULL,
         note TEXT NOT NULL
     ) STRICT""",
