@@ -26,7 +26,7 @@ import threading
 import zipfile
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.github_double.state import Artifact, Attempt, Job, Run, User
 from tests.github_double.turns import Task
@@ -37,6 +37,7 @@ from runner_e2e.cells.selectors import Selection, cell_by_handle, cell_by_id, se
 from runner_e2e.dispatch.admission import Application, admit, read_own_run
 from runner_e2e.dispatch.claim import check_claim, claim_of, take_claim
 from runner_e2e.dispatch.github_api import GitHubApi, Limits
+from runner_e2e.dispatch.outcomes import PAID_STEP
 from runner_e2e.errors import RunnerE2EError
 from runner_e2e.gha import RunContexts
 from runner_e2e.report.billing import Usage
@@ -83,6 +84,10 @@ class _Memory:
 
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     refusals: dict[tuple[int, str], str] = field(default_factory=dict)
+
+
+def _step(name: str, number: int, conclusion: str) -> dict[str, Any]:
+    return {"name": name, "number": number, "status": "completed", "conclusion": conclusion}
 
 
 class Player:
@@ -213,7 +218,7 @@ class Player:
         now = self.double.state.clock.now()
         job = Job(
             id=self.double.state.number(), name=name, attempt=attempt.number, status=status, conclusion=conclusion,
-            started_at=now, completed_at=now if conclusion else None,
+            started_at=now, completed_at=now if conclusion else None, runner=None if conclusion else 1,
         )  # fmt: skip
         attempt.jobs.append(job)
         return job
@@ -305,8 +310,11 @@ class Player:
 
     def _cell(self, api: GitHubApi, run: Run, attempt: Attempt, job: Job) -> dict[str, str]:
         text = self._memory(run).outputs.get("Claim", {}).get("claim", "")
+        job.steps = [_step("Gate", 1, "failure"), _step(PAID_STEP, 2, "skipped")]
         self._admit(api, run, attempt, claim=text)
+        job.steps[0] = _step("Gate", 1, "success")
         claim = check_claim(text, run=str(run.id), attempt=str(attempt.number))
+        job.steps[1] = _step(PAID_STEP, 2, "success")
         self.payments.append(Payment(run=run.id, attempt=attempt.number, handle=job.name, authorisation=claim.name))
         return {}
 
@@ -330,7 +338,7 @@ class Player:
         cell = self._cell_of(name)
         now = self.double.state.clock.now()
         return Result(
-            id=cell.id, handle=name, campaign=f"run-{run.id}", attempt=1, attempts=1, selection="env",
+            id=cell.id, handle=name, campaign=f"run-{run.id}-{attempt.number}", attempt=1, attempts=1, selection="env",
             verdict="passed", failure=None, started=time_text(attempt.started_at), ended=time_text(now),
             duration_s=now - attempt.started_at, exit=Exit(code=0),
             usage=Usage(cost_usd=self._cost(cell), cost_status="reported"), retry=Retry(allowed=False, reason="passed"),

@@ -83,6 +83,8 @@ class Server:
         with self.lock:
             try:
                 needs_token = not request.path.startswith("/storage/")
+                if not needs_token and "authorization" in request.headers:
+                    self.defects.append(f"{request.verb} {request.path}: the token went to another host")
                 request.user = self.state.user(token) if needs_token else _NOBODY
                 reply = answer(self.state, request)
                 if self.validating and reply.model:
@@ -175,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if fault.cut:
-            content = json.dumps(reply.data).encode()
+            content = json.dumps(reply.data).encode() if reply.raw is None else reply.raw
             self._head(reply, len(content))
             self.wfile.write(content[: len(content) // 2])
             self.close_connection = True

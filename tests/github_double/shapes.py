@@ -172,6 +172,7 @@ def job(state: State, one: Run, which: Job) -> dict[str, Any]:
             "started_at": stamp(which.started_at),
             "completed_at": stamp(which.completed_at) if which.completed_at is not None else None,
             "steps": which.steps,
+            "runner_id": which.runner,
             "html_url": f"https://github.example/{state.repository}/actions/runs/{one.id}/job/{which.id}",
         },
     )
@@ -185,6 +186,7 @@ def artifact(state: State, one: Artifact, base: str) -> dict[str, Any]:
             "id": one.id,
             "name": one.name,
             "size_in_bytes": len(one.content),
+            "digest": f"sha256:{hashlib.sha256(one.content).hexdigest()}",
             "expired": one.expired,
             "archive_download_url": f"{base}/repos/{state.repository}/actions/artifacts/{one.id}/zip",
             "created_at": stamp(one.created_at),

@@ -52,7 +52,7 @@ class Workflow:
 
 @dataclass
 class Job:
-    """A job of one attempt."""
+    """A job of one attempt. *runner* is the number of the machine that took it, None where none did."""
 
     id: int
     name: str
@@ -62,6 +62,7 @@ class Job:
     started_at: float = 0.0
     completed_at: float | None = None
     steps: list[dict[str, Any]] = field(default_factory=list)
+    runner: int | None = None
 
 
 @dataclass

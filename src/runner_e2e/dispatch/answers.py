@@ -55,14 +55,14 @@ def parse_body(answer: Answer, body: str) -> Answer:
     """The answer with its body parsed.
 
     Raises :class:`~runner_e2e.errors.GitHubError` where a success has a body that is not JSON: HTML of a proxy or a
-    sign-in page, or JSON that was cut off. An error keeps what can be read of it.
+    sign-in page, or JSON that was cut off. An error keeps what can be read of it, and so does a redirect.
     """
     if not body.strip():
         return answer
     try:
         return replace(answer, data=json.loads(body))
     except (ValueError, RecursionError):
-        if answer.status >= 400:
+        if answer.status >= 300:
             return answer
     kind = "HTML" if body.lstrip()[:1] == "<" else "something that is not JSON, or was cut off"
     raise GitHubError(

@@ -16,14 +16,16 @@ from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 import github
 import requests
 from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, RequestsResponse
+from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, NewConnectionError
 
 from runner_e2e.dispatch.answers import Answer, is_rate_limit, parse_body, patience, problem_of
 from runner_e2e.errors import GitHubError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
+    from typing import BinaryIO
 
-__all__ = ["DEFAULT_URL", "GitHubApi", "Limits", "UnknownOutcomeError", "segment"]
+__all__ = ["DEFAULT_URL", "GitHubApi", "Limits", "RefusedDownloadError", "UnknownOutcomeError", "segment"]
 
 DEFAULT_URL: Final = "https://api.github.com"
 API_VERSION: Final = "2022-11-28"
@@ -34,6 +36,10 @@ _PAUSES: Final = (1.0, 4.0)
 _PAGE: Final = 100
 _MOST_REDIRECTS: Final = 3
 _REDIRECTED: Final = frozenset({301, 302, 307, 308})
+_MOVED: Final = _REDIRECTED - {302}
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_LONGEST_DOWNLOAD: Final = 600.0
+_CHUNK: Final = 65_536
 # Names of managed users have an underscore.
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 _TOKEN = re.compile(r"[!-~]{1,4096}")
@@ -41,6 +47,14 @@ _TOKEN = re.compile(r"[!-~]{1,4096}")
 
 class UnknownOutcomeError(GitHubError):
     """A write was sent, and whether it was carried out is not known. It must not be sent again without finding out."""
+
+
+class RefusedDownloadError(GitHubError):
+    """A file is not taken: it is too large, or its address cannot be trusted. To ask again would change nothing."""
+
+
+class _HostError(requests.RequestException):
+    """The host of a file did not give it. Its text is ours, without the address, which lets anybody have the file."""
 
 
 class _OnceHTTP(HTTPRequestsConnectionClass):
@@ -110,6 +124,7 @@ class GitHubApi:
         self.repository = repository
         self.url = url.rstrip("/")
         self.limits = limits or Limits()
+        self._timeout = timeout
         scheme, host, port = self._origin
         self._connection = (_OnceHTTPS if scheme == "https" else _OnceHTTP)(
             # requests wants the brackets of an IPv6 address back.
@@ -144,23 +159,7 @@ class GitHubApi:
         With the *etag* of an earlier answer GitHub answers 304 where nothing changed, which costs nothing.
         Raises :class:`~runner_e2e.errors.GitHubError` for a status of 400 and above that is not in *accept*.
         """
-        for pause in (*_PAUSES, None):
-            try:
-                answer = self._read(path, parameters, {"If-None-Match": etag} if etag else {})
-            except requests.RequestException as error:
-                if pause is None:
-                    raise _unreachable("GET", self._full(path), error) from None
-                self.limits.wait(pause)
-                continue
-            if pause is None or answer.status in accept:
-                break
-            paced = self.limits.paced and is_rate_limit(answer)
-            wanted = pause if paced else patience(answer, least=pause, now=self.limits.now())
-            if wanted is None:
-                break
-            if not paced:
-                self.limits.wait(wanted)
-        return _checked(answer, accept)
+        return self._repeated(path, parameters, {"If-None-Match": etag} if etag else {}, accept=accept)
 
     def pages(
         self, path: str, key: str, parameters: Mapping[str, str | int] | None = None, *, most: int = 10
@@ -207,12 +206,77 @@ class GitHubApi:
             raise _unknown(verb, path, f"the answer was {answer.status}")
         return _checked(answer, accept)
 
-    def _read(self, path: str, parameters: Mapping[str, str | int] | None, headers: Mapping[str, str]) -> Answer:
+    def download(self, path: str, to: BinaryIO, *, most: int, accept: Collection[int] = ()) -> Answer:
+        """Writes the file that *path* leads to into *to*, in place of what it holds.
+
+        GitHub answers with the address of another host, which is asked without the token. Tried up to three times.
+        Returns the API's answer: nothing was written where its status is one of *accept*. Raises
+        :class:`RefusedDownloadError` for a file of more than *most* bytes and for an address that is not ``https`` (a
+        server on loopback may use ``http``), and :class:`~runner_e2e.errors.GitHubError` for every other failure.
+        """
+        for pause in (*_PAUSES, None):
+            # The address is valid for a minute, so it is asked for again each time.
+            answer = self._repeated(path, None, {}, accept={302, *accept}, follow=_MOVED)
+            if answer.status != 302:
+                if answer.status in accept:
+                    break
+                raise GitHubError(f"GitHub's API answered GET {answer.path} without a file", fix="try again")
+            try:
+                _fetch(
+                    _joined(f"{self.url}{answer.path}", answer.headers.get("location", "")),
+                    to,
+                    most=most,
+                    timeout=self._timeout,
+                    loopback=self._origin[0] == "http",
+                )
+                break
+            except (requests.RequestException, HTTPError) as error:
+                if pause is None:
+                    raise _unfinished(answer.path, error) from None
+                self.limits.wait(pause)
+        return answer
+
+    def _repeated(
+        self,
+        path: str,
+        parameters: Mapping[str, str | int] | None,
+        headers: Mapping[str, str],
+        *,
+        accept: Collection[int],
+        follow: Collection[int] = _REDIRECTED,
+    ) -> Answer:
+        """A read that is tried again where the network, the server or a limit is at fault."""
+        for pause in (*_PAUSES, None):
+            try:
+                answer = self._read(path, parameters, headers, follow=follow)
+            except requests.RequestException as error:
+                if pause is None:
+                    raise _unreachable("GET", self._full(path), error) from None
+                self.limits.wait(pause)
+                continue
+            if pause is None or answer.status in accept:
+                break
+            paced = self.limits.paced and is_rate_limit(answer)
+            wanted = pause if paced else patience(answer, least=pause, now=self.limits.now())
+            if wanted is None:
+                break
+            if not paced:
+                self.limits.wait(wanted)
+        return _checked(answer, accept)
+
+    def _read(
+        self,
+        path: str,
+        parameters: Mapping[str, str | int] | None,
+        headers: Mapping[str, str],
+        *,
+        follow: Collection[int],
+    ) -> Answer:
         """One read, also at the new place of what was moved; the token goes to no other server."""
         self.limits.before("GET")
         answer = self._exchange("GET", path, parameters, None, headers)
         for _ in range(_MOST_REDIRECTS):
-            if answer.status not in _REDIRECTED or not answer.headers.get("location"):
+            if answer.status not in follow or not answer.headers.get("location"):
                 break
             place = _joined(f"{self.url}{answer.path}", answer.headers["location"])
             if _origin_or_none(place) != self._origin:
@@ -284,7 +348,7 @@ def _origin_of(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url) if origin else None
     if origin is None or parts is None or parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(f"{url[:80]!r} is no URL of an API", fix=f"leave it out for {DEFAULT_URL}")
-    if origin[0] == "http" and origin[1] not in {"127.0.0.1", "localhost", "::1"}:
+    if origin[0] == "http" and origin[1] not in _LOOPBACK:
         raise UsageError(f"the API at {url[:80]} would get the token in clear", fix="use https")
     return origin
 
@@ -320,11 +384,71 @@ def _checked(answer: Answer, accept: Collection[int]) -> Answer:
 
 def _never_connected(error: requests.RequestException) -> bool:
     """Whether no byte can have reached the server: its name or its port did not answer."""
-    from urllib3.exceptions import MaxRetryError, NameResolutionError, NewConnectionError
-
     cause = error.args[0] if error.args else None
     reason = cause.reason if isinstance(cause, MaxRetryError) else cause
     return isinstance(reason, NewConnectionError | NameResolutionError)
+
+
+def _fetch(place: str, to: BinaryIO, *, most: int, timeout: int, loopback: bool) -> None:
+    """Writes the file at *place* into *to*. No token, password or cookie of anybody's goes there."""
+    until = time.monotonic() + _LONGEST_DOWNLOAD
+    with requests.Session() as session:
+        session.auth = _nobody
+        for _ in range(_MOST_REDIRECTS):
+            _check_place(place, loopback=loopback)
+            with session.get(
+                place,
+                headers={"User-Agent": "runner-e2e", "Accept": "*/*", "Accept-Encoding": "identity"},
+                stream=True,
+                allow_redirects=False,
+                timeout=timeout,
+            ) as response:
+                if response.status_code in _REDIRECTED and "location" in response.headers:
+                    place = _joined(place, response.headers["location"])
+                    continue
+                if response.status_code != 200:
+                    raise _HostError(f"its host answered {response.status_code}")
+                return _copy(response, to, most=most, until=until)
+    raise RefusedDownloadError("a file is moved from host to host without an end", fix="check what stands between")
+
+
+def _nobody(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Authenticates as nobody; without it, requests would look into ``~/.netrc``."""
+    return request
+
+
+def _check_place(place: str, *, loopback: bool) -> None:
+    origin = _origin_or_none(place)
+    local = loopback and origin is not None and origin[0] == "http" and origin[1] in _LOOPBACK
+    if origin is None or "@" in urlsplit(place).netloc or not (origin[0] == "https" or local):
+        raise RefusedDownloadError(
+            "GitHub's API leads to a file at an address that is not https",
+            why=f"it is {place.partition('?')[0][:100]!r}",
+            fix="check the API's URL and what stands between",
+        )
+
+
+def _copy(response: requests.Response, to: BinaryIO, *, most: int, until: float) -> None:
+    to.seek(0)
+    to.truncate()
+    size = 0
+    # One read of the socket at a time: a host that sends a byte now and then is not waited for for ever.
+    while chunk := response.raw.read1(_CHUNK, decode_content=False):
+        size += len(chunk)
+        if size > most:
+            raise RefusedDownloadError(f"a file of GitHub's has more than {most:,} bytes", fix="look at it yourself")
+        if time.monotonic() > until:
+            raise _HostError(f"it took longer than {_LONGEST_DOWNLOAD:.0f} s")
+        to.write(chunk)
+    to.flush()
+
+
+def _unfinished(path: str, error: Exception) -> GitHubError:
+    return GitHubError(
+        f"the file behind GET {path} cannot be fetched",
+        why=str(error) if isinstance(error, _HostError) else f"{type(error).__name__}: its host gave no whole answer",
+        fix="try again; check that this machine may reach GitHub's storage of artifacts",
+    )
 
 
 def _unreachable(verb: str, path: str, error: requests.RequestException) -> GitHubError:

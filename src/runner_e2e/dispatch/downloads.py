@@ -1,0 +1,293 @@
+"""The result records that a run kept: its artifact fetched, opened with suspicion, and read.
+
+Jobs that run foreign code put files into the artifact, so it is not trusted: nothing of it is unpacked to a disk, sizes
+are bounded before and while they are read, and an entry that two programs could understand differently is left out and
+reported. A record that is left out makes the cost of its cell unknown, and what is unknown stays reserved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Final, Literal
+
+from runner_e2e.cells.handles import is_handle
+from runner_e2e.dispatch.github_api import RefusedDownloadError
+from runner_e2e.dispatch.money import micros
+from runner_e2e.dispatch.records import value_of
+from runner_e2e.errors import UsageError
+from runner_e2e.report.fields import InvalidDocumentError, parse_document
+from runner_e2e.report.results import RESULT_FILE, result_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from runner_e2e.dispatch.github_api import GitHubApi
+    from runner_e2e.report.results import FailureClass, Verdict
+
+__all__ = ["RESULTS", "CellRecord", "Results", "fetch_results", "records_below", "records_in"]
+
+RESULTS: Final = "results"
+"""The artifact that the last job of a campaign's run keeps: one for all cells."""
+
+# A record has about 4 kB; the largest one that its reader takes has 4 MiB. A run has 256 cells.
+_MOST_RECORD: Final = 4 * 1024 * 1024
+_MOST_ARCHIVE: Final = 64 * 1024 * 1024
+_MOST_UNPACKED: Final = 256 * 1024 * 1024
+_MOST_ENTRIES: Final = 20_000
+_MOST_DIRECTORY: Final = 2 * 1024 * 1024
+
+_END: Final = struct.Struct("<4s4H2LH")
+_END_SIGNATURE: Final = b"PK\x05\x06"
+_LARGE_SIGNATURE: Final = b"PK\x06\x07"
+_LARGE_LOCATOR: Final = 20
+_MOST_COMMENT: Final = 65_535
+_METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+_ENCRYPTED: Final = 0x41
+
+_FOLDER: Final = re.compile(r"(?:result-)?(cell-[0-9a-f]{16})")
+_OURS: Final = re.compile(r"(?:(?:result-)?cell-[0-9a-f]{16}/)?(?:attempt-[0-9]{1,6}/)?result\.json")
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellRecord:
+    """What a result record says of one attempt of a cell, without its id.
+
+    *campaign* and *attempt* tell attempts apart: each start of the engine makes a name of its own. *cost* is in
+    micro-dollars, None where it is unknown; *digest* is that of the whole record; *source* says where it was found.
+    """
+
+    handle: str
+    campaign: str
+    attempt: int
+    verdict: Verdict
+    cost: int | None
+    failure: FailureClass | None
+    started: str
+    digest: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """What a run kept.
+
+    *state*: ``read``, or why there is nothing to read: the artifact is ``missing``, ``expired`` or ``refused``.
+    *problems* are sentences about what could not be taken, for a person; they hold no id.
+    """
+
+    state: Literal["read", "missing", "expired", "refused"]
+    records: tuple[CellRecord, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class _RefusedArchiveError(Exception):
+    """The text says what is wrong with the archive, as the end of a sentence about it."""
+
+
+def fetch_results(api: GitHubApi, run: int, *, name: str = RESULTS) -> Results:
+    """Fetches and reads the artifact *name* of *run*; there is one for each attempt of the run that got so far.
+
+    Takes two requests of the API for a run. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried
+    again later; what will not change is in the answer.
+    """
+    states: list[str] = []
+    records: list[CellRecord] = []
+    problems: list[str] = []
+    for artifact in api.pages(f"actions/runs/{run}/artifacts", "artifacts", {"name": name}):
+        if value_of(artifact, str, "name") != name:
+            continue
+        try:
+            found = _fetched(api, artifact)
+        except (_RefusedArchiveError, RefusedDownloadError) as error:
+            states.append("refused")
+            problems.append(f"the artifact {name!r} of run {run} is not taken: {_reason(error)}")
+            continue
+        states.append("read" if found is not None else "expired")
+        if found is None:
+            problems.append(f"the artifact {name!r} of run {run} has expired: GitHub keeps it no longer")
+        else:
+            records += found[0]
+            problems += [f"run {run}: {problem}" for problem in found[1]]
+    # The worst of several: a part that is missing must not look as if everything had been read.
+    state = next((each for each in ("refused", "expired", "read") if each in states), "missing")
+    return Results(state=state, records=tuple(records), problems=tuple(problems))  # type: ignore[arg-type]
+
+
+def _fetched(api: GitHubApi, artifact: object) -> tuple[list[CellRecord], list[str]] | None:
+    """The records of one artifact and what is wrong with it; None where it has expired."""
+    if value_of(artifact, bool, "expired"):
+        return None
+    size = value_of(artifact, int, "size_in_bytes")
+    if size > _MOST_ARCHIVE:
+        raise _RefusedArchiveError(f"it has {size:,} bytes, more than {_MOST_ARCHIVE:,}")
+    digest = artifact.get("digest") if isinstance(artifact, dict) else None
+    with tempfile.TemporaryFile(prefix="runner-e2e-") as file:
+        answer = api.download(
+            f"actions/artifacts/{value_of(artifact, int, 'id')}/zip", file, most=_MOST_ARCHIVE, accept={404, 410}
+        )
+        if answer.status in {404, 410}:
+            return None
+        if isinstance(digest, str) and digest.startswith("sha256:") and digest[7:] != _digest(file):
+            raise _RefusedArchiveError("it is not what was uploaded: its digest differs")
+        try:
+            return records_in(file)
+        except InvalidDocumentError as error:
+            raise _RefusedArchiveError(str(error)) from None
+
+
+def _digest(file: IO[bytes]) -> str:
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def _reason(error: Exception) -> str:
+    return error.problem.what if isinstance(error, RefusedDownloadError) else str(error)
+
+
+def records_in(file: IO[bytes]) -> tuple[list[CellRecord], list[str]]:
+    """The records in a zip archive, and what of it was left out.
+
+    Raises :class:`~runner_e2e.report.fields.InvalidDocumentError` for an archive that is not taken at all.
+    """
+    _check_end(file)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return _records_of(archive)
+    except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, OSError, struct.error) as error:
+        raise InvalidDocumentError(f"it is damaged ({type(error).__name__})") from None
+
+
+def _check_end(file: IO[bytes]) -> None:
+    """Refuses an archive whose table of contents is larger than it can be: the table is read as a whole."""
+    size = file.seek(0, 2)
+    tail = min(size, _END.size + _MOST_COMMENT + _LARGE_LOCATOR)
+    file.seek(size - tail)
+    data = file.read(tail)
+    at = data.rfind(_END_SIGNATURE)
+    if at < 0 or len(data) - at < _END.size:
+        raise InvalidDocumentError("it is no zip archive, or was cut off")
+    _, _, _, _, entries, directory, _, _ = _END.unpack_from(data, at)
+    large = data[max(0, at - _LARGE_LOCATOR) :].startswith(_LARGE_SIGNATURE)
+    if large or entries > _MOST_ENTRIES or directory > _MOST_DIRECTORY:
+        raise InvalidDocumentError(f"it lists more than {_MOST_ENTRIES:,} files")
+
+
+def _records_of(archive: zipfile.ZipFile) -> tuple[list[CellRecord], list[str]]:
+    records: list[CellRecord] = []
+    problems: list[str] = []
+    left = _MOST_UNPACKED
+    names = Counter(entry.filename for entry in archive.infolist())
+    for entry in archive.infolist():
+        if entry.is_dir():
+            continue
+        why = _why_not(entry, names[entry.filename])
+        if not why:
+            content, why = _unpacked(archive, entry, min(_MOST_RECORD, left))
+            left -= len(content)
+            if left <= 0:
+                raise InvalidDocumentError(f"it unpacks to more than {_MOST_UNPACKED:,} bytes")
+        record, why = (None, why) if why else _record(content, entry.filename)
+        if record is None:
+            problems.append(f"{_named(entry.filename)} is left out: {why}")
+        else:
+            records.append(record)
+    return records, problems
+
+
+def _why_not(entry: zipfile.ZipInfo, times: int) -> str:
+    """Why an entry is not even opened; empty where it is."""
+    parts = entry.filename.split("/")
+    if ".." in parts or "" in parts or "\\" in entry.orig_filename or "\0" in entry.orig_filename:
+        return "its name leads out of the archive, or is none"
+    if parts[-1] != RESULT_FILE:
+        return "it is no result record"
+    if times > 1:
+        return f"{times} files have this name"
+    if entry.flag_bits & _ENCRYPTED:
+        return "it is encrypted"
+    if entry.compress_type not in _METHODS:
+        return "it is compressed in a way that nobody uses here"
+    return f"it has more than {_MOST_RECORD:,} bytes" if entry.file_size > _MOST_RECORD else ""
+
+
+def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> tuple[bytes, str]:
+    """The content of an entry, at most one byte more than *most*; or why there is none."""
+    try:
+        with archive.open(entry) as stream:
+            content = stream.read(most + 1)
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, OSError, RuntimeError) as error:
+        return b"", f"it is damaged ({type(error).__name__})"
+    return content, f"it has more than {most:,} bytes" if len(content) > most else ""
+
+
+def _named(name: str) -> str:
+    """A name of an entry as a message shows it; one that a path of ours cannot have is not shown."""
+    return name if _OURS.fullmatch(name) else "an entry of the artifact"
+
+
+def _record(content: bytes, name: str) -> tuple[CellRecord | None, str]:
+    """The record in the file *name*, or what is wrong with it."""
+    try:
+        result = result_from(parse_document(content))
+    except InvalidDocumentError as error:
+        # What is quoted comes out of the record, where ids stand.
+        return None, f"the record {_QUOTED.sub('…', str(error))}"
+    if not is_handle(result.handle) or result.attempt < 1:
+        return None, "the record names no cell by a handle, or no attempt"
+    told = [found[1] for part in name.split("/")[:-1] if (found := _FOLDER.fullmatch(part))]
+    if any(handle != result.handle for handle in told):
+        return None, f"the record in it is one of {result.handle}"
+    try:
+        cost = None if result.usage.cost_usd is None else micros(result.usage.cost_usd)
+    except UsageError:
+        return None, "the record has a cost that cannot be"
+    record = CellRecord(
+        handle=result.handle,
+        campaign=result.campaign,
+        attempt=result.attempt,
+        verdict=result.verdict,
+        cost=cost,
+        failure=result.failure.failure_class if result.failure else None,
+        started=result.started,
+        digest=hashlib.sha256(content).hexdigest(),
+        source=_named(name),
+    )
+    return record, ""
+
+
+def records_below(directory: Path) -> Results:
+    """The records in the files of *directory*, as ``actions/download-artifact`` leaves them there."""
+    records: list[CellRecord] = []
+    problems: list[str] = []
+    for path, content in _files(directory):
+        name = path.relative_to(directory).as_posix()
+        record, why = (None, content) if isinstance(content, str) else _record(content, name)
+        if record is None:
+            problems.append(f"{_named(name)} is left out: {why}")
+        else:
+            records.append(record)
+    return Results(state="read" if records or problems else "missing", records=tuple(records), problems=tuple(problems))
+
+
+def _files(directory: Path) -> Iterator[tuple[Path, bytes | str]]:
+    """Every record's file and its content, or why it has none."""
+    for path in sorted(directory.rglob(RESULT_FILE)):
+        try:
+            if path.is_symlink() or not path.is_file():
+                yield path, "it is no regular file"
+                continue
+            with path.open("rb") as stream:
+                content = stream.read(_MOST_RECORD + 1)
+        except OSError as error:
+            yield path, f"it cannot be read ({error.strerror})"
+            continue
+        yield path, content if len(content) <= _MOST_RECORD else f"it has more than {_MOST_RECORD:,} bytes"
