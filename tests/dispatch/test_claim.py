@@ -15,6 +15,7 @@ from runner_e2e.dispatch.claim import (
     RERUNS,
     Claim,
     authorise,
+    burn,
     check_claim,
     claim_of,
     find_holder,
@@ -136,6 +137,57 @@ def test_a_later_attempt_needs_an_authorisation(double: Server, api: GitHubApi, 
         take_claim(api, replace(second, run=run.id + 1), commit=commit)
     with pytest.raises(RefusedError, match="has claimed"):
         authorise(api, replace(record, id=run.id + 1), NONCE)
+
+
+def test_a_burned_claim_is_nobody_s(double: Server, api: GitHubApi, commit: str) -> None:
+    workflow = double.state.add_workflow(".github/workflows/paid.yml")
+    run = double.state.start(workflow, "workflow_dispatch", "refs/heads/main", double.state.users["alice"], {})
+    assert burn(api, NONCE, commit=commit).burned
+    assert burn(api, NONCE, commit=commit).burned
+    for attempt in (1, 2):
+        with pytest.raises(RefusedError):
+            take_claim(api, Claim(nonce=NONCE, run=run.id, attempt=attempt), commit=commit)
+    with pytest.raises(RefusedError, match="given up by the client"):
+        authorise(api, read_run(api, run.id, 1), NONCE)
+    assert not [ref for ref in double.state.refs if RERUNS in ref]
+
+
+def test_what_a_run_has_claimed_is_not_burned(api: GitHubApi, commit: str) -> None:
+    take_claim(api, FIRST, commit=commit)
+    found = burn(api, NONCE, commit=commit)
+    assert (found.burned, found.claim) == (False, FIRST)
+
+
+def test_run_and_client_at_once(connect: Callable[..., GitHubApi], commit: str) -> None:
+    for number in range(10):
+        claim = replace(FIRST, nonce=f"n{number}")
+        paid: list[bool] = []
+        start = threading.Barrier(2)
+
+        def pay(claim: Claim = claim, paid: list[bool] = paid, start: threading.Barrier = start) -> None:
+            api = connect()
+            start.wait()
+            try:
+                take_claim(api, claim, commit=commit)
+            except RefusedError:
+                paid.append(False)
+            else:
+                paid.append(True)
+
+        thread = threading.Thread(target=pay)
+        thread.start()
+        start.wait()
+        burned = burn(connect(), claim.nonce, commit=commit).burned
+        thread.join()
+        assert paid == [not burned]
+
+
+@pytest.mark.parametrize("fault", ["done-502", "done-hang-up", "done-cut", "lost-502", "lost-hang-up"])
+def test_a_lost_reply_to_a_burning_is_looked_up(double: Server, api: GitHubApi, commit: str, fault: str) -> None:
+    double.faults.order(fault, "POST", "git/refs")
+    double.faults.order(fault, "POST", "git/tags")
+    assert burn(api, NONCE, commit=commit).burned
+    assert double.faults.fired[fault] == 2
 
 
 @pytest.mark.parametrize("fault", ["limit-403", "limit-429", "limit-429-bare"])

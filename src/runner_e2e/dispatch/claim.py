@@ -3,7 +3,8 @@
 A claim is a ref, because GitHub creates a ref atomically: ``refs/runner-e2e/claims/NONCE`` points to an annotated
 tag whose message says which attempt of which run holds it. A later attempt needs a claim of its own, and for that an
 authorisation, ``refs/runner-e2e/reruns/NONCE-ATTEMPT``, which a person makes. A run without the claim ends before
-anything is paid.
+anything is paid. A client that gives a nonce up *burns* its claim: takes it for nobody, so that
+no run can pay any more.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from runner_e2e.dispatch.records import moment_of, value_of
 from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner_e2e.dispatch.answers import Answer
     from runner_e2e.dispatch.github_api import GitHubApi
     from runner_e2e.dispatch.records import RunRecord
@@ -31,11 +34,13 @@ __all__ = [
     "Claim",
     "Holder",
     "authorise",
+    "burn",
     "check_claim",
     "claim_of",
     "find_holder",
     "manual_nonce",
     "nonce_of",
+    "read_holder",
     "scheduled_nonce",
     "take_claim",
 ]
@@ -67,10 +72,11 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """Who holds a ref: *claim* is None where its tag is not one of ours."""
+    """Who holds a ref: *claim* is None where nobody does, since it was *burned*, or its tag is not one of ours."""
 
     claim: Claim | None
     sha: str
+    burned: bool = False
 
 
 def scheduled_nonce(run: int) -> str:
@@ -128,13 +134,27 @@ def take_claim(api: GitHubApi, claim: Claim, *, commit: str) -> None:
     """
     if claim.attempt > 1:
         _check_authorisation(api, claim)
-    holder = _create(api, f"{CLAIMS}/{claim.name}", claim, commit=commit)
+    holder = _create(api, f"{CLAIMS}/{claim.name}", _tag_of(claim), commit=commit)
+    if holder.burned:
+        raise _burned(claim)
     if holder.claim != claim:
         raise RefusedError(
             f"this run may not pay: {_described(holder)} has claimed {claim.nonce}",
             why="the dispatch arrived twice, or its inputs were used a second time",
             fix="nothing needs to be done; the other run does the work",
         )
+
+
+def burn(api: GitHubApi, nonce: str, *, commit: str) -> Holder:
+    """Takes the first claim of *nonce* for nobody, or finds who holds it.
+
+    Where the returned holder is ``burned``, no run has paid or can ever pay under *nonce*: every attempt of a run needs
+    this claim, a rerun's authorisation too. *commit* is any commit of the repository. Raises
+    :class:`~runner_e2e.errors.GitHubError` where it cannot be found out; then nothing is decided, and to burn it again
+    does no harm.
+    """
+    tag = {"tag": f"runner-e2e-{nonce}", "message": json.dumps({"nonce": nonce, "burned": True})}
+    return _create(api, f"{CLAIMS}/{nonce}", tag, commit=commit)
 
 
 def authorise(api: GitHubApi, run: RunRecord, nonce: str) -> Claim:
@@ -145,14 +165,16 @@ def authorise(api: GitHubApi, run: RunRecord, nonce: str) -> Claim:
     """
     claim = Claim(nonce=nonce, run=run.id, attempt=run.attempt + 1)
     first = Claim(nonce=nonce, run=run.id, attempt=1)
-    holder = _create(api, f"{CLAIMS}/{first.name}", first, commit=run.head_sha)
+    holder = _create(api, f"{CLAIMS}/{first.name}", _tag_of(first), commit=run.head_sha)
+    if holder.burned:
+        raise _burned(first)
     if holder.claim != first:
         raise RefusedError(
             f"run {run.id} may not pay again: {_described(holder)} has claimed {nonce}",
             why="this run is a twin of that one, which does the work",
             fix=f"authorise run {holder.claim.run} instead" if holder.claim else "look at that ref",
         )
-    holder = _create(api, f"{RERUNS}/{claim.name}", claim, commit=run.head_sha)
+    holder = _create(api, f"{RERUNS}/{claim.name}", _tag_of(claim), commit=run.head_sha)
     if holder.claim != claim:
         raise RefusedError(
             f"attempt {claim.attempt} of {nonce} is authorised for {_described(holder)} already",
@@ -190,11 +212,17 @@ def find_holder(api: GitHubApi, ref: str) -> Holder | None:
     answer = api.get(f"git/ref/{segment(ref)}", accept={404})
     if answer.status == 404 or isinstance(answer.data, list) or value_of(answer.data, str, "ref") != f"refs/{ref}":
         return None
-    sha = value_of(answer.data, str, "object", "sha")
-    if value_of(answer.data, str, "object", "type") != "tag":
+    return read_holder(api, answer.data)
+
+
+def read_holder(api: GitHubApi, ref: object) -> Holder:
+    """Who holds a *ref*, given as GitHub shows it. Raises :class:`~runner_e2e.errors.GitHubError`."""
+    sha = value_of(ref, str, "object", "sha")
+    if value_of(ref, str, "object", "type") != "tag":
         return Holder(claim=None, sha=sha)
     message = value_of(api.get(f"git/tags/{segment(sha)}").data, str, "message")
-    return Holder(claim=_of_message(message), sha=sha)
+    # The ref is moved by nobody, and the tag cannot change: what it says holds for ever.
+    return _of_message(message, sha)
 
 
 def _check_authorisation(api: GitHubApi, claim: Claim) -> None:
@@ -208,8 +236,8 @@ def _check_authorisation(api: GitHubApi, claim: Claim) -> None:
         )
 
 
-def _create(api: GitHubApi, ref: str, claim: Claim, *, commit: str) -> Holder:
-    """Creates ``refs/REF`` for *claim* where it does not exist; returns who holds it then.
+def _create(api: GitHubApi, ref: str, content: Mapping[str, str], *, commit: str) -> Holder:
+    """Creates ``refs/REF`` with a tag of *content* where it does not exist; returns who holds it then.
 
     To create it twice does no harm: a second one finds the first. So a lost reply is followed by a look and, where
     nothing is there, another try.
@@ -217,7 +245,7 @@ def _create(api: GitHubApi, ref: str, claim: Claim, *, commit: str) -> Holder:
     held = find_holder(api, ref)
     if held is not None:
         return held
-    tag = _tag(api, claim, commit=commit)
+    tag = _tag(api, content, commit=commit)
     refused: GitHubError | None = None
     for pause in _PAUSES:
         try:
@@ -240,15 +268,15 @@ def _not_created(ref: str) -> GitHubError:
     )
 
 
-def _tag(api: GitHubApi, claim: Claim, *, commit: str) -> str:
-    """Makes the annotated tag; one that nothing points to does no harm, so a lost reply is followed by another."""
+def _tag_of(claim: Claim) -> dict[str, str]:
+    """Name and message of the annotated tag that says who holds *claim*."""
     message = json.dumps({"nonce": claim.nonce, "run": claim.run, "attempt": claim.attempt})
-    data: dict[str, object] = {
-        "tag": f"runner-e2e-{claim.name}",
-        "message": message,
-        "object": commit,
-        "type": "commit",
-    }
+    return {"tag": f"runner-e2e-{claim.name}", "message": message}
+
+
+def _tag(api: GitHubApi, content: Mapping[str, str], *, commit: str) -> str:
+    """Makes the annotated tag; one that nothing points to does no harm, so a lost reply is followed by another."""
+    data: dict[str, object] = {**content, "object": commit, "type": "commit"}
     for pause in _PAUSES[:-1]:
         try:
             return _sha_of(_post(api, "git/tags", data))
@@ -280,14 +308,25 @@ def _post(api: GitHubApi, path: str, data: dict[str, object]) -> Answer:
     return answer
 
 
-def _of_message(message: str) -> Claim | None:
+def _of_message(message: str, sha: str) -> Holder:
     try:
         data = json.loads(message)
-        return Claim(
+        if isinstance(data, dict) and data.get("burned") is True:
+            return Holder(claim=None, sha=sha, burned=True)
+        claim = Claim(
             nonce=value_of(data, str, "nonce"), run=value_of(data, int, "run"), attempt=value_of(data, int, "attempt")
         )
     except (ValueError, RecursionError, GitHubError):
-        return None
+        return Holder(claim=None, sha=sha)
+    return Holder(claim=claim, sha=sha)
+
+
+def _burned(claim: Claim) -> RefusedError:
+    return RefusedError(
+        f"run {claim.run} may not pay: {claim.nonce} was given up by the client that sent it",
+        why="the run did not claim in time, or the campaign was cancelled",
+        fix="nothing needs to be done; `runner-e2e dispatch resolve --send-again` sends the cells anew",
+    )
 
 
 def _described(holder: Holder) -> str:

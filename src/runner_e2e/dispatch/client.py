@@ -1,0 +1,233 @@
+"""The client of a campaign: it sends, finds its runs, watches them and settles what they cost.
+
+A client can end at any point, and another one goes on from the ledger. Each cell is paid for once or not at all, and
+of each the ledger says in the end which: no dispatch is sent a second time before it is proven that nothing was and
+nothing can be paid for the first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from runner_e2e.dispatch.call_budget import LimitedError
+from runner_e2e.dispatch.client_context import Context
+from runner_e2e.dispatch.client_events import Pace
+from runner_e2e.dispatch.client_looking import cancel_runs, look
+from runner_e2e.dispatch.client_sending import reserve_again, send_waiting
+from runner_e2e.dispatch.client_settling import give_up, settle_ended
+from runner_e2e.dispatch.ledger_errors import LedgerError
+from runner_e2e.dispatch.ledger_moves import Move
+from runner_e2e.dispatch.shard_states import STATES, is_final
+from runner_e2e.errors import GitHubError, RefusedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from runner_e2e.dispatch.campaign import Campaign
+    from runner_e2e.dispatch.client_events import Event
+    from runner_e2e.dispatch.client_looking import Patience
+    from runner_e2e.dispatch.conditional import ConditionalReader
+    from runner_e2e.dispatch.github_api import GitHubApi
+    from runner_e2e.dispatch.ledger import Ledger
+    from runner_e2e.dispatch.ledger_records import CampaignState, ShardState
+    from runner_e2e.dispatch.shard_states import State
+    from runner_e2e.dispatch.shared_ledger import SharedLedger
+
+__all__ = ["Client"]
+
+_REFUSED_PAUSE: Final = 300.0
+"""Seconds until a watching client tries again to send what was refused."""
+
+_MOST_FAILURES: Final = 12
+"""Rounds in a row that GitHub did not answer; with pauses of a minute, an outage of ten."""
+
+
+class Client:
+    """Runs the campaigns of one ledger in one repository.
+
+    *keys* are the campaign keys, the newest first: selections are sealed anew under each nonce. *now* gives seconds
+    since the epoch, *wait* sleeps for seconds, *say* is told what happens, all in the thread of the caller.
+
+    Every method raises :class:`~runner_e2e.errors.RefusedError` where a rule says no (a cap, the repository, another
+    client that runs the campaign), and :class:`~runner_e2e.errors.GitHubError` where GitHub cannot be asked. The ledger
+    tells then how far it came, and calling the method again is always right.
+    """
+
+    def __init__(  # noqa: PLR0913 - everything that a test replaces
+        self,
+        *,
+        ledger: Ledger,
+        shared: SharedLedger,
+        api: GitHubApi,
+        reader: ConditionalReader,
+        keys: Sequence[bytes],
+        now: Callable[[], float],
+        wait: Callable[[float], None],
+        say: Callable[[Event], None] = lambda _: None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._pace = pace or Pace()
+        self._send_from = 0.0
+        self._context = Context(
+            ledger=ledger, shared=shared, api=api, reader=reader, keys=keys, now=now, wait=wait, say=say
+        )
+
+    def start(self, campaign: Campaign) -> CampaignState:
+        """Reserves and sends *campaign*; returns when nothing of it waits to be sent. Again, it sends the rest."""
+        self._ledger.add(campaign)
+        return self.resume(campaign.id)
+
+    def resume(self, campaign: str) -> CampaignState:
+        """Sends what waits to be sent. What may have been sent is not: :meth:`watch` finds out what became of it."""
+        with self._ledger.acting(campaign):
+            send_waiting(self._context, self._ledger.campaign(campaign))
+        return self._ledger.campaign(campaign)
+
+    def step(self, campaign: str) -> CampaignState:
+        """One round: sends what waits, looks for runs, settles what has ended."""
+        with self._ledger.acting(campaign):
+            self._round(campaign)
+        return self._ledger.campaign(campaign)
+
+    def watch(self, campaign: str) -> CampaignState:
+        """Rounds until every shard is final, or only a person can go on (``stuck``)."""
+        with self._ledger.acting(campaign):
+            quiet, failures = 0, 0
+            while self._is_open(campaign):
+                before, until, why = self._context.changes, 0.0, "until the next look"
+                try:
+                    self._round(campaign)
+                    failures = 0
+                except LimitedError as error:
+                    until, why = error.until, error.problem.what
+                except LedgerError:
+                    raise
+                except GitHubError as error:
+                    failures += 1
+                    if failures >= _MOST_FAILURES:
+                        raise
+                    self._context.tell("warning", error.problem.what)
+                except RefusedError as error:
+                    # What was sent is watched to its end, whatever keeps the rest from being sent.
+                    if not self._is_open(campaign, but_not=("planned", "reserved")):
+                        raise
+                    self._context.tell("warning", error.problem.what)
+                    self._send_from = self._context.now() + _REFUSED_PAUSE
+                quiet = 0 if self._context.changes != before else quiet + 1
+                if self._is_open(campaign):
+                    self._pause(max(self._context.now() + self._pace.after(quiet), until), why)
+        return self._ledger.campaign(campaign)
+
+    def resolve(
+        self, campaign: str, *, send_again: Collection[int] = (), give_up_on: Collection[int] = ()
+    ) -> CampaignState:
+        """Decides now what a watching client waits for, or what waits for a person.
+
+        Shards in doubt that no run is seen of are burned without a grace window. *send_again* are unpaid shards (by
+        index) to be sent once more; *give_up_on* are stuck ones to be ended with their cost unknown: they keep their
+        reservation. Raises :class:`~runner_e2e.errors.UsageError` for shards in other states.
+        """
+        with self._ledger.acting(campaign):
+            state = self._ledger.campaign(campaign)
+            given = set(give_up_on)
+            for shard in self._chosen(campaign, given, "stuck"):
+                give_up(self._context, state, shard)
+            again = [shard for shard in self._context.shards(campaign, "stuck") if shard.nonce]
+            # Those whose claim a stranger holds will be stuck again, with the reason of today.
+            self._ledger.move_all(Move(shard=shard, to="unknown", note=shard.note) for shard in again)
+            self._round(campaign, patience="none")
+            if send_again:
+                if state.cancel_asked_at is not None:
+                    raise RefusedError(
+                        f"{campaign} was cancelled", why="nothing of it is sent any more", fix="plan a new campaign"
+                    )
+                reserve_again(self._context, state, self._chosen(campaign, set(send_again), "unpaid"))
+                send_waiting(self._context, state)
+        return self._ledger.campaign(campaign)
+
+    def cancel(self, campaign: str) -> CampaignState:
+        """Stops *campaign*: sends nothing more, burns the claims of what has not begun, and stops its runs.
+
+        What was paid for is settled by :meth:`watch`, which goes on until all runs are over. Another client that runs
+        the campaign does all of this in its next round; then :class:`~runner_e2e.errors.RefusedError` tells of it.
+        """
+        self._ledger.ask_to_cancel(campaign)
+        return self.step(campaign)
+
+    # One round
+
+    def _round(self, campaign: str, *, patience: Patience = "grace") -> None:
+        """Everything that can be done now. A part that fails does not keep the others from being done."""
+        context = self._context
+        if self._ledger.campaign(campaign).cancel_asked_at is not None:
+            patience = "cancel"
+        failure: GitHubError | RefusedError | None = None
+        for part in (self._send_or_cancel, self._look, self._settle):
+            try:
+                # Read anew: to send binds the repository's number to the campaign.
+                part(self._ledger.campaign(campaign), patience)
+            except LedgerError:
+                raise
+            except (GitHubError, RefusedError) as error:
+                failure = failure or error
+        context.tell("round", f"{campaign}: {_described(self._ledger.shards(campaign))}")
+        if failure is not None:
+            raise failure
+
+    def _send_or_cancel(self, campaign: CampaignState, patience: Patience) -> None:
+        context = self._context
+        if patience != "cancel":
+            if context.now() >= self._send_from:
+                send_waiting(context, campaign)
+            return
+        waiting = context.shards(campaign.id, "planned", "reserved", "unpaid")
+        # There first: what is released and still reserved here is reserved again before it could be sent. A shard that
+        # was never changed cannot be reserved there.
+        context.shared.release([shard.key for shard in waiting if shard.state != "unpaid" and shard.version > 1])
+        for shard in context.ledger.move_all(Move(shard=shard, to="cancelled", note=shard.note) for shard in waiting):
+            context.told(shard, "cancelled", "cancelled; nothing was paid")
+
+    def _look(self, campaign: CampaignState, patience: Patience) -> None:
+        context = self._context
+        look(context, campaign, patience)
+        if patience == "cancel":
+            # What its claim was burned for is unpaid now.
+            self._send_or_cancel(campaign, patience)
+            cancel_runs(context, [shard.run for shard in context.shards(campaign.id, "running") if shard.run])
+
+    def _settle(self, campaign: CampaignState, _: Patience) -> None:
+        settle_ended(self._context, campaign)
+
+    def _is_open(self, campaign: str, *, but_not: Collection[State] = ()) -> bool:
+        """Whether anything can still change by itself, in the states *but_not* left out."""
+        return any(
+            not is_final(shard.state) and shard.state not in {"stuck", *but_not}
+            for shard in self._ledger.shards(campaign)
+        )
+
+    def _chosen(self, campaign: str, indices: Collection[int], state: State) -> tuple[ShardState, ...]:
+        """The shards with *indices*. Raises :class:`~runner_e2e.errors.UsageError` where one is not in *state*."""
+        shards = {shard.index: shard for shard in self._ledger.shards(campaign)}
+        for index in sorted(indices):
+            found = shards.get(index)
+            if found is None or found.state != state:
+                what = f"is {found.state}" if found else "does not exist"
+                raise UsageError(
+                    f"shard {index} of {campaign} {what}",
+                    why=f"this can be done with a shard that is {state}",
+                    fix=f"`runner-e2e dispatch status {campaign}` shows the states",
+                )
+        return tuple(shards[index] for index in sorted(indices))
+
+    def _pause(self, until: float, why: str) -> None:
+        seconds = until - self._context.now()
+        if seconds > 0:
+            self._context.tell("waiting", why, until=until)
+            self._context.wait(seconds)
+
+
+def _described(shards: Sequence[ShardState]) -> str:
+    """How many shards are in which state, in the order of the states."""
+    numbers = {state: sum(shard.state == state for shard in shards) for state in STATES}
+    return ", ".join(f"{number} {state}" for state, number in numbers.items() if number)

@@ -1,0 +1,115 @@
+"""Settle: what the cells of an ended run cost, in the shared ledger first and in the local one after it.
+
+Nothing is settled before the run is over and its results were looked for. What stays unknown keeps its reservation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from runner_e2e.cells.wording import count
+from runner_e2e.dispatch.client_looking import is_gone, read_run
+from runner_e2e.dispatch.money import usd
+from runner_e2e.dispatch.outcomes import Joined, join
+from runner_e2e.dispatch.run_results import outcomes_of_run
+from runner_e2e.errors import DefectError, GitHubError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runner_e2e.dispatch.client_context import Context
+    from runner_e2e.dispatch.ledger_records import CampaignState, ShardState
+
+__all__ = ["RESULTS_GRACE", "give_up", "settle_ended"]
+
+RESULTS_GRACE: Final = 120.0
+"""Seconds after the end of a run during which a result that is missing may still appear: lists can be behind."""
+
+_MOST_PROBLEMS: Final = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Result:
+    """What is known of the cells of one shard."""
+
+    shard: ShardState
+    joined: Joined
+    problems: tuple[str, ...] = ()
+
+
+def settle_ended(context: Context, campaign: CampaignState) -> None:
+    """Settles every shard whose run is over. Raises :class:`~runner_e2e.errors.GitHubError` where one cannot be."""
+    failure: GitHubError | None = None
+    results = []
+    for shard in context.shards(campaign.id, "ended"):
+        try:
+            result = _joined(context, shard)
+        except GitHubError as error:
+            failure = error
+            continue
+        if result is None:
+            continue
+        if result.joined.kept and context.now() - shard.changed_at < RESULTS_GRACE:
+            continue
+        results.append(result)
+    _settle(context, campaign, results)
+    if failure is not None:
+        raise failure
+
+
+def give_up(context: Context, campaign: CampaignState, shard: ShardState) -> None:
+    """Ends *shard*, which is stuck, on a person's word: nobody knows what its cells cost, so all stays reserved."""
+    cells = tuple(context.ledger.cells(campaign.id, shard.index))
+    problem = f"given up: {shard.note}"
+    _settle(context, campaign, [_Result(shard=shard, joined=join(cells, (), None), problems=(problem,))])
+
+
+def _joined(context: Context, shard: ShardState) -> _Result | None:
+    """What became of the cells of *shard*; None where it is too early to say.
+
+    Raises :class:`~runner_e2e.errors.GitHubError`.
+    """
+    if shard.run is None:
+        raise DefectError(f"shard {shard.index} ended without a run")
+    cells = tuple(context.ledger.cells(shard.campaign, shard.index))
+    try:
+        _, joined = outcomes_of_run(context.api, shard.run, cells)
+    except GitHubError:
+        if read_run(context, shard.run) is not None:
+            raise
+        if not is_gone(context, shard.run):
+            return None
+        problem = f"run {shard.run} was deleted, and its results with it"
+        return _Result(shard=shard, joined=join(cells, (), None), problems=(problem,))
+    return _Result(shard=shard, joined=joined, problems=joined.problems)
+
+
+def _settle(context: Context, campaign: CampaignState, results: Sequence[_Result]) -> None:
+    if not results:
+        return
+    # The run's own job may have written a cost that is known better there: nothing unknown replaces it.
+    known = set()
+    if any(result.joined.kept for result in results):
+        known = {entry.key for entry in context.shared.entries(campaign.id) if entry.state == "settled"}
+    context.shared.settle([_charge(result, known) for result in results])
+    for result in results:
+        note = "; ".join(result.problems[:_MOST_PROBLEMS])
+        if len(result.problems) > _MOST_PROBLEMS:
+            note += f"; and {len(result.problems) - _MOST_PROBLEMS} more"
+        shard = context.ledger.settle(result.shard, result.joined.cells, note=note)
+        for problem in result.problems:
+            context.tell("warning", f"shard {shard.index}: {problem}", shard=shard.index)
+        context.told(shard, "settled", _sentence(result.joined))
+
+
+def _charge(result: _Result, known: set[str]) -> tuple[str, int | None, int | None]:
+    joined, shard = result.joined, result.shard
+    charged = None if joined.kept and shard.key in known else joined.actual + joined.kept
+    return (shard.key, charged, shard.run)
+
+
+def _sentence(joined: Joined) -> str:
+    passed = sum(cell.verdict == "passed" for cell in joined.cells)
+    kept = f", and {usd(joined.kept)} stay reserved for what is unknown" if joined.kept else ""
+    return f"{passed} of {count(len(joined.cells), 'cell')} passed; {usd(joined.actual)}{kept}"
