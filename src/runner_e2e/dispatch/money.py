@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from typing import Final
 
 from runner_e2e.cells.wording import quote
@@ -33,12 +34,12 @@ def micros(amount: float | str) -> int:
     if isinstance(amount, str):
         text = amount.strip()
         found = _AMOUNT.fullmatch(text) if len(text) <= _MOST_CHARACTERS else None
-        exact = Decimal(found[1]) if found else None
+        exact = Fraction(found[1]) if found else None
     else:
         text = str(amount)
-        exact = Decimal(text) if not isinstance(amount, bool) else None
-    # Not a number fails the first test, and so does infinity the second.
-    if exact is None or exact.is_nan() or exact < 0:
+        sound = not isinstance(amount, bool) and math.isfinite(amount) and amount >= 0
+        exact = Fraction(text) if sound else None
+    if exact is None:
         raise UsageError(
             f"{quote(text)} is no amount of money",
             why="US dollars are wanted, without thousands separators and not below zero",
@@ -46,7 +47,7 @@ def micros(amount: float | str) -> int:
         )
     if exact * _PER_DOLLAR > MOST_MICROS:
         raise UsageError(f"{quote(text)} is more than {usd(MOST_MICROS)}", fix="check the unit: it is US dollars")
-    return int((exact * _PER_DOLLAR).to_integral_value(ROUND_CEILING))
+    return math.ceil(exact * _PER_DOLLAR)
 
 
 def usd(amount: int) -> str:
