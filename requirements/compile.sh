@@ -3,5 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 options=(--universal --generate-hashes --python-version 3.11 --no-config --no-header --no-emit-index-url --no-emit-find-links --no-annotate --quiet)
-uv pip compile "${options[@]}" pyproject.toml --output-file requirements/runtime.txt "$@"
-uv pip compile "${options[@]}" pyproject.toml --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt "$@"
+uv pip compile "${options[@]}" pyproject.toml --extra network --output-file requirements/runtime.txt "$@"
+uv pip compile "${options[@]}" pyproject.toml --extra network --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt "$@"

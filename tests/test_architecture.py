@@ -31,6 +31,7 @@ FLOORS = {
     "sandbox": 2,
     "artifacts": 2,
     "remote": 2,
+    "egress": 3,
     "lint": 3,
     "cells": 3,
     "codex": 4,
@@ -54,11 +55,13 @@ SINGLE_IMPORTERS = {
     "tree_sitter_bash": "lint/tree.py",
     "tree_sitter_javascript": "lint/tree.py",
     "ctypes": "kernel.py",
+    "proxy": "egress/http.py",
 }
 
 THIRD_PARTY = {
     "yaml_positions.py": {"ruamel"},
     "lint": {"tree_sitter", "tree_sitter_bash", "tree_sitter_javascript"},
+    "egress": {"proxy"},
     "cells": {"cryptography", "jsonschema"},
     "dispatch": {"github", "requests", "urllib3"},
     "report": {"jinja2"},

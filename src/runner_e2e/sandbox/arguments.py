@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from runner_e2e.sandbox.policy import INDISPENSABLE, LAYERS, WALLS, Policy
+from runner_e2e.sandbox.policy import INDISPENSABLE, LAYERS, REACHES, WALLS, Network, Policy
 from runner_e2e.sandbox.record import Record
 
 TYPE_CHECKING = False
@@ -63,6 +63,12 @@ OPTIONS = (
         value="WALL",
         help="What keeps the covers in place: landlock, or locked-mounts for agents that bring their own sandbox.",
     ),
+    Option(
+        name="--network",
+        value="REACH",
+        help="What it reaches: none, loopback, a host (api.example.com, *.example.com:443), or a file of hosts.",
+        repeats=True,
+    ),
     Option(name="--require", value="LAYER", help="Refuse to start without this layer.", repeats=True),
     Option(name="--without", value="LAYER", help="Switch this layer off.", repeats=True),
     Option(
@@ -96,6 +102,7 @@ class Request(Record):
     share: tuple[str, ...] = ()
     home: str = ""
     wall: str = ""
+    network: tuple[str, ...] = ()
     require: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     limit: tuple[str, ...] = ()
@@ -173,6 +180,13 @@ def policy_of(request: Request, environment: Mapping[str, str]) -> Policy:
         policy = policy.replace(allow_hard_links=True)
     if request.limit:
         policy = policy.replace(limits={**policy.limits, **_limits(request.limit)})
+    return _with_layers(policy, request)
+
+
+def _with_layers(policy: Policy, request: Request) -> Policy:
+    """*policy* with what *request* says of its layers and of the network."""
+    if request.network:
+        policy = policy.replace(network=_narrowed(policy.network, _network(request.network)))
     for layer in (*request.require, *request.without):
         _known("layer", layer, tuple(LAYERS))
     for layer in request.without:
@@ -180,6 +194,9 @@ def policy_of(request: Request, environment: Mapping[str, str]) -> Policy:
             raise _usage(
                 f"the layer {layer} cannot be switched off", "no launch goes without it", "leave --without out"
             )
+    if "network" in request.without and policy.network.reach != "open":
+        what = f"the layer network cannot be switched off where the network is {policy.network.reach}"
+        raise _usage(what, "nothing else keeps the agent from it", "leave --without network out")
     policy = policy.replace(layers={**policy.layers, **dict.fromkeys(request.without, "off")})
     return policy.requiring(*request.require)
 
@@ -212,6 +229,55 @@ def _limits(pairs: Sequence[str]) -> dict[str, int]:
         except InvalidLimitError as error:
             raise _usage(f"--limit {pair} is refused", str(error), error.fix) from error
     return limits
+
+
+def _network(words: Sequence[str]) -> Network:
+    """What the values of ``--network`` say: one reach, or hosts, some of them in files."""
+    for reach in REACHES:
+        if reach in words and reach != "hosts":
+            if len(words) > 1:
+                raise _usage(f"--network {reach} stands beside other values", "", "give one of them")
+            return Network(reach=reach)
+    from runner_e2e.sandbox.hosts import InvalidRuleError, parse_rules
+
+    hosts: list[str] = []
+    for word in words:
+        # The names of networks have slashes too, but begin with no sign of a path.
+        hosts += _hosts_of(word) if word.startswith(("/", "./", "../")) else word.split(",")
+    try:
+        parse_rules(hosts)
+    except InvalidRuleError as error:
+        raise _usage("--network is refused", str(error), error.fix) from error
+    return Network(reach="hosts", hosts=tuple(dict.fromkeys(hosts)))
+
+
+def _hosts_of(path: str) -> list[str]:
+    """The rules in a file: one a line; what follows ``#`` is a comment."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.partition("#")[0].strip() for line in file]
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise _usage(f"--network {path} cannot be read", why, "name a readable file with one host a line") from error
+    if not any(lines):
+        raise _usage(f"--network {path} names no host", "", "write one host a line, or give --network loopback")
+    return [line for line in lines if line]
+
+
+def _narrowed(given: Network, wanted: Network) -> Network:
+    """*wanted*, which must not reach further than the policy that is *given*."""
+    if REACHES.index(wanted.reach) < REACHES.index(given.reach) or wanted == given:
+        return wanted
+    beyond: list[str] = []
+    if wanted.reach == given.reach == "hosts":
+        from runner_e2e.sandbox.hosts import covers, parse_rules
+
+        outer = parse_rules(given.hosts)
+        beyond = [rule.text for rule in parse_rules(wanted.hosts) if not covers(outer, rule)]
+        if not beyond:
+            return wanted
+    why = f"the policy allows {', '.join(given.hosts) or given.reach}"
+    raise _usage(f"--network {', '.join(beyond) or wanted.reach} is refused", why, "name no more than the policy does")
 
 
 def _known(what: str, value: str, allowed: Sequence[str]) -> None:

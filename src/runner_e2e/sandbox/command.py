@@ -82,6 +82,10 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
             outcome = launch(policy, request.command, started=started, program=listed.descriptor)
     if verdict := outcome.report.verdict():
         log(verdict)
+    if not request.quiet:
+        for line in outcome.report.refusals():
+            log(line)
+    if verdict or outcome.report.asked:
         _write(outcome.report, files)
     return outcome.status
 

@@ -13,7 +13,8 @@ class Streams(Record):
     """Descriptors handed to a launch: the agent's three streams, the pipe of events, the pipe of signals.
 
     ``program`` is the open file to execute, or -1 to look for the program by its name. ``terminal`` is the launcher's
-    terminal where the agent gets one of its own.
+    terminal where the agent gets one of its own. ``proxy`` is the connection on which the proxy waits for the sockets
+    that lead to it.
     """
 
     stdin: int
@@ -23,6 +24,7 @@ class Streams(Record):
     control: int
     program: int = -1
     terminal: int = -1
+    proxy: int = -1
 
 
 class Event(Record):

@@ -22,6 +22,7 @@ from runner_e2e.sandbox.events import Streams, parse
 from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.policy import LISTING_VARIABLE
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
+from runner_e2e.sandbox.proxy import Proxy
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.streams import refuse_reopening
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.planning import Survey
     from runner_e2e.sandbox.policy import Policy
+    from runner_e2e.sandbox.proxy import Door
     from runner_e2e.sandbox.report import Outcome, Report
 
 __all__ = ["Launch", "Launcher", "Prepared", "through_sudo"]
@@ -58,8 +60,9 @@ class Prepared(Record):
 class Launch:
     """A command that runs in the sandbox. Closing it ends the command and everything it started."""
 
-    def __init__(self, progress: Progress, events: int, control: int) -> None:
+    def __init__(self, progress: Progress, events: int, control: int, door: Door | None = None) -> None:
         self._progress = progress
+        self._door = door
         self._events = events
         self._control = control
         self._rest = b""
@@ -123,6 +126,8 @@ class Launch:
         if not block or self._progress.status is not None:  # everything it started has ended, too
             os.close(self._events)
             self._events = -1
+            if self._door:
+                self._progress.asked = self._door.end()
             if self._control >= 0:
                 os.close(self._control)
                 self._control = -1
@@ -146,6 +151,7 @@ class Launcher:
         self._services: dict[bool, _Service] = {}
         self._python = python
         self._lock = threading.Lock()
+        self._proxies: dict[tuple[str, ...], Proxy] = {}
         self._service(sudo=False)
 
     def prepare(
@@ -216,6 +222,9 @@ class Launcher:
         for one in self._services.values():
             one.close()
         self._services.clear()
+        for proxy in self._proxies.values():
+            proxy.close()
+        self._proxies.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -231,17 +240,26 @@ class Launcher:
                 self._services[sudo] = _Service(self._python, sudo=sudo, keep_standby=self._keep_standby)
             return self._services[sudo]
 
+    def _open_door(self, hosts: tuple[str, ...]) -> Door:
+        """A way to the proxy for *hosts*, which is started for the first launch that asks for it."""
+        with self._lock:
+            if hosts not in self._proxies:
+                self._proxies[hosts] = Proxy(hosts)
+            return self._proxies[hosts].open_door()
+
     def _attempt(self, progress: Progress, packed: request.Packed, streams: Streams) -> Launch | None:
         try:
             one = self._service(sudo=progress.plan.mode == "sudo")
         except _SudoRefusedError as error:
             progress.refused = ("mounts", str(error))
             return None
+        door = self._open_door(progress.plan.hosts) if progress.plan.doors else None
         events_read, events_write = os.pipe2(os.O_CLOEXEC)
         control_read, control_write = os.pipe2(os.O_CLOEXEC)
-        launch = Launch(progress, events_read, control_write)
+        launch = Launch(progress, events_read, control_write, door)
+        inner = streams.replace(events=events_write, control=control_read, proxy=door.descriptor if door else -1)
         try:
-            one.send(progress, packed, streams.replace(events=events_write, control=control_read))
+            one.send(progress, packed, inner)
         finally:
             os.close(events_write)
             os.close(control_read)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _socket  # see request.py
 import errno
 import marshal
 import os
@@ -14,6 +13,7 @@ from runner_e2e.sandbox.policy import RUNTIME_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from typing import NoReturn
 
     from runner_e2e.sandbox.events import Streams
@@ -62,7 +62,7 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
         if plan.namespaces & kernel.CLONE_NEWNS:
             mounts.furnish(plan, wanted.maps)
         if plan.namespaces & kernel.CLONE_NEWNET:
-            _raise_loopback()  # after the mounts: a host that refuses both is left for the next way
+            _enter_network(plan, streams)  # after the mounts: a host that refuses both is left for the next way
         terminal = _open_terminal(plan, streams, link) if plan.terminal else -1
         _tell_namespaces(plan, report)
         _restrict(plan, report)
@@ -98,8 +98,8 @@ def _load(plan: Plan) -> None:
         from runner_e2e.sandbox import limits  # noqa: F401
     if plan.terminal:
         from runner_e2e.sandbox import terminal  # noqa: F401
-    if plan.namespaces & kernel.CLONE_NEWNET:
-        import fcntl  # noqa: F401
+    if plan.network:
+        from runner_e2e.sandbox import doors  # noqa: F401
 
 
 def _enter_mounts(plan: Plan, streams: Streams, link: _socket.socket) -> None:
@@ -121,17 +121,22 @@ def _enter_mounts(plan: Plan, streams: Streams, link: _socket.socket) -> None:
         os.close(descriptor)
 
 
-def _raise_loopback() -> None:
-    """Switches on the one interface of a new network namespace."""
-    import fcntl
-    import struct
+def _enter_network(plan: Plan, streams: Streams) -> None:
+    from runner_e2e.sandbox import doors
 
-    get_flags, set_flags, up = 0x8913, 0x8914, 0x1  # SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP
-    any_socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
-    question = struct.pack("16sH22x", b"lo", 0)
-    flags = struct.unpack("16sH22x", fcntl.ioctl(any_socket, get_flags, question))[1]
-    fcntl.ioctl(any_socket, set_flags, struct.pack("16sH22x", b"lo", flags | up))
-    any_socket.close()
+    try:
+        doors.enter(plan, streams)
+    except OSError as error:
+        raise mounts.UnavailableError("network", error) from error
+
+
+def _leave_network(plan: Plan, report: Reporter) -> None:
+    from runner_e2e.sandbox import doors
+
+    try:
+        doors.forbid_other_sockets(plan, report)
+    except OSError as error:
+        raise _RefusedError("the network stays open", str(error), "leave the network open in the policy") from error
 
 
 def _open_terminal(plan: Plan, streams: Streams, link: _socket.socket) -> int:
@@ -169,6 +174,8 @@ def _restrict(plan: Plan, report: Reporter) -> None:
     _drop_capabilities()
     report.layer("capabilities", "active")
     _take_keyrings_away(plan, report)
+    if plan.network:
+        _leave_network(plan, report)
 
 
 def _prepare_exec(plan: Plan, streams: Streams, mask: bytes, report: Reporter) -> None:
@@ -214,7 +221,6 @@ def _tell_namespaces(plan: Plan, report: Reporter) -> None:
         ("mounts", kernel.CLONE_NEWNS),
         ("pids", kernel.CLONE_NEWPID),
         ("ipc", kernel.CLONE_NEWIPC),
-        ("network", kernel.CLONE_NEWNET),
     ):
         if plan.namespaces & flag:
             report.layer(layer, "active")

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
     from runner_e2e.sandbox.plan import Step
 
-__all__ = ["Rights", "add_rules", "grants", "restrict_paths", "restrict_privileges", "restrict_scopes", "rights_of"]
+__all__ = [
+    "Rights",
+    "add_rules",
+    "grants",
+    "restrict_connections",
+    "restrict_paths",
+    "restrict_privileges",
+    "restrict_scopes",
+    "restrict_to_reading",
+    "rights_of",
+]
 
 EXECUTE = 1 << 0
 WRITE_FILE = 1 << 1
@@ -32,6 +42,10 @@ REFER = 1 << 13
 TRUNCATE = 1 << 14
 DEVICE_CONTROL = 1 << 15
 RESOLVE_SOCKET = 1 << 16
+
+BIND_TCP = 1 << 0
+CONNECT_TCP = 1 << 1
+_NETWORK_ABI = 4
 
 SCOPE_ABSTRACT_SOCKETS = 1 << 0
 SCOPE_SIGNALS = 1 << 1
@@ -174,6 +188,28 @@ def restrict_privileges(rights: Rights) -> None:
 def restrict_scopes(rights: Rights) -> None:
     """Forbids signals and abstract sockets to the outside, and traces; mounts stay possible."""
     ruleset = kernel.create_ruleset(fs=0, scoped=rights.scopes)
+    try:
+        kernel.restrict_self(ruleset)
+    finally:
+        os.close(ruleset)
+
+
+def restrict_connections(abi: int) -> None:
+    """Forbids TCP, where *abi* can; its rules are of ports, not of addresses, so that none is granted."""
+    if abi < _NETWORK_ABI:
+        return
+    ruleset = kernel.create_ruleset(fs=0, net=BIND_TCP | CONNECT_TCP)
+    try:
+        kernel.restrict_self(ruleset)
+    finally:
+        os.close(ruleset)
+
+
+def restrict_to_reading(abi: int) -> None:
+    """Forbids writing, making and executing files, everywhere; does nothing without Landlock."""
+    if abi == 0:
+        return
+    ruleset = kernel.create_ruleset(fs=rights_of(abi).paths & ~(READ_FILE | READ_DIRECTORY | RESOLVE_SOCKET))
     try:
         kernel.restrict_self(ruleset)
     finally:

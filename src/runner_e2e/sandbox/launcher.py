@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.policy import Policy
+    from runner_e2e.sandbox.proxy import Proxy
     from runner_e2e.sandbox.report import Outcome, Report
     from runner_e2e.sandbox.terminal import Foreground
 
@@ -58,6 +59,7 @@ def launch(  # noqa: PLR0913
     found = survey(policy, directory=directory or os.getcwd(), environment=variables, user=host.user)
     ways = Ways(policy, modes_of(host))
     terminal = _terminal()
+    proxy: Proxy | None = None
     while True:
         without = ways.reasons()
         plan = make_plan(found, policy, argv, host=host, mode=ways.mode, without=without, environment=variables)
@@ -65,11 +67,23 @@ def launch(  # noqa: PLR0913
             plan = plan.replace(terminal=terminal)
         if not policy.relay_streams:
             refuse_reopening((0, 1, 2), plan.steps)
+        if plan.doors and proxy is None:
+            proxy = _start_proxy(plan)
         progress = Progress(plan, found, created=created, without=without)
-        _attempt(progress, started, program)
+        try:
+            _attempt(progress, started, program, proxy)
+        finally:
+            if proxy and progress.refused is None:
+                proxy.close()
         if progress.refused is None:
             return progress.outcome()
         ways.refuse(*progress.refused)
+
+
+def _start_proxy(plan: Plan) -> Proxy:
+    from runner_e2e.sandbox.proxy import Proxy
+
+    return Proxy(plan.hosts)
 
 
 def _terminal() -> tuple[int, ...]:
@@ -81,13 +95,14 @@ def _terminal() -> tuple[int, ...]:
     return handed_over()
 
 
-def _attempt(progress: Progress, started: Callable[[Report], None] | None, program: int) -> None:
+def _attempt(progress: Progress, started: Callable[[Report], None] | None, program: int, proxy: Proxy | None) -> None:
     """One try, to its end: afterwards *progress* knows what came of it."""
     events_read, events_write = os.pipe2(os.O_CLOEXEC)
     control_read, control_write = os.pipe2(os.O_CLOEXEC)
     inner = [events_write, control_read]
     relays = Relays(progress.plan.steps)
     terminal = _open_terminal(progress.plan)
+    door = proxy.open_door() if proxy else None
     mask = kernel.block_signals()
     try:
         stdin, stdout, stderr = relays.inner
@@ -99,6 +114,7 @@ def _attempt(progress: Progress, started: Callable[[Report], None] | None, progr
             control=control_read,
             program=program,
             terminal=terminal.descriptor if terminal else -1,
+            proxy=door.descriptor if door else -1,
         )
         wait = _begin(progress, streams, mask)
         if wait is None:
@@ -114,6 +130,8 @@ def _attempt(progress: Progress, started: Callable[[Report], None] | None, progr
         relays.close()
         if terminal:
             terminal.close()
+        if door:
+            progress.asked = door.end()
         kernel.unblock_signals(mask)
 
 

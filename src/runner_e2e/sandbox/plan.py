@@ -50,6 +50,8 @@ class Plan(Record):
     ``layers`` maps a layer to "required", "best-available" or "off"; ``locked`` chooses the wall of locked mounts.
     ``limits`` are pairs of the name of a limit and its value; ``others`` is how many processes outside the launch
     count to the agent's user.
+    ``network`` is what the agent reaches (none, loopback or hosts), "" for what the launcher does; ``hosts`` are the
+    rules of the proxy, and ``doors`` addresses and ports on the agent's loopback that lead to it, its own first.
     ``terminal`` are the standard streams in whose place the agent gets a terminal of its own.
     ``mode`` is "privileged", "sudo" (privileged, for a launcher that is not), "user-namespace" or "bare".
     """
@@ -71,6 +73,9 @@ class Plan(Record):
     notes: tuple[str, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
     others: int = 0
+    network: str = ""
+    hosts: tuple[str, ...] = ()
+    doors: tuple[tuple[str, int], ...] = ()
     terminal: tuple[int, ...] = ()
 
     def need(self, layer: str) -> str:
@@ -90,8 +95,7 @@ class Plan(Record):
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Plan:
         """A plan from what :meth:`to_document` made, also after a passage through JSON."""
-        values = {name: tuple(map(tuple, document[name])) for name in ("environment", "layers", "limits")}
+        values = {name: tuple(map(tuple, document[name])) for name in ("environment", "layers", "limits", "doors")}
         steps = tuple(Step(**step) for step in document["steps"])
-        return cls(
-            **{**document, **values, "argv": tuple(document["argv"]), "notes": tuple(document["notes"]), "steps": steps}
-        )
+        texts = {name: tuple(document[name]) for name in ("argv", "notes", "hosts")}
+        return cls(**{**document, **values, **texts, "steps": steps})

@@ -43,6 +43,7 @@ _SYSTEM_DIRECTORIES = frozenset(
 )
 _SHARED_DIRECTORIES = frozenset({"home", "media", "mnt", "opt", "root", "srv", "tmp", "var"})
 _MOST_HOME_ENTRIES = 2000
+_PROXY_VARIABLES = frozenset({"all_proxy", "ftp_proxy", "http_proxy", "https_proxy", "no_proxy"})
 
 
 class Host(Record):
@@ -242,6 +243,7 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         )
     else:
         notes = tuple(f"{fact.real} can be changed: read-only needs mounts" for fact in found.read_only)
+    network = _network(policy, left_out)
     if policy.wall == "locked-mounts":
         notes += ("through mounts of its own the agent can rename hidden paths, and put others in their place",)
     if mode in {"user-namespace", "bare"} and host.groups and not host.privileged:
@@ -250,7 +252,7 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         mode=mode,
         steps=steps,
         argv=tuple(argv),
-        environment=tuple(agent_environment(policy, environment).items()),
+        environment=tuple(agent_environment(policy, environment, network=network[0], doors=network[1]).items()),
         directory=found.directory,
         namespaces=0 if mode == "bare" else _namespaces(mode, left_out),
         layers=tuple((layer, "off" if layer in left_out else policy.need(layer)) for layer in policy.layers),
@@ -261,10 +263,29 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         mapped=mapped,
         locked=policy.wall == "locked-mounts",
         abi=host.abi,
-        notes=notes,
+        notes=(*notes, *network[2]),
+        network=network[0],
+        hosts=policy.network.hosts if network[1] else (),
+        doors=network[1],
         limits=tuple(policy.limits.items()),
         others=_others(policy, mode, user=agent if agent >= 0 else host.user),
     )
+
+
+def _network(policy: Policy, left_out: set[str]) -> tuple[str, tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """What the agent reaches ("" for what the launcher does), the doors to the proxy, and what that leaves open."""
+    if "network" in left_out:
+        return "", (), ()
+    if policy.network.reach != "hosts":
+        return "loopback" if policy.network.reach == "open" else policy.network.reach, (), ()
+    from runner_e2e.sandbox import hosts
+
+    rules = hosts.parse_rules(policy.network.hosts)
+    telling = hosts.reads_own_job(rules)
+    notes = (
+        (f"the agent can ask GitHub for the name of its own job: {', '.join(telling)} is allowed",) if telling else ()
+    )
+    return "hosts", hosts.doors(rules), notes
 
 
 def _others(policy: Policy, mode: str, *, user: int) -> int:
@@ -291,8 +312,13 @@ def _namespaces(mode: str, left_out: set[str]) -> int:
     return flags
 
 
-def agent_environment(policy: Policy, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of *environment* that the policy lets an agent have."""
+def agent_environment(
+    policy: Policy, environment: Mapping[str, str], *, network: str = "", doors: Sequence[tuple[str, int]] = ()
+) -> dict[str, str]:
+    """The variables of *environment* that the policy lets an agent have, with those that lead to its own proxy.
+
+    With a *network* of its own, the launcher's proxies are out of reach.
+    """
     rules = policy.environment
     kept = {
         name: value
@@ -301,7 +327,19 @@ def agent_environment(policy: Policy, environment: Mapping[str, str]) -> dict[st
     }
     if policy.home:
         kept["HOME"] = policy.home
+    if network:
+        kept = {name: value for name, value in kept.items() if name.lower() not in _PROXY_VARIABLES}
+    if doors:
+        kept |= _proxy_variables(*doors[0])
     return {**kept, **dict(rules.set_)}
+
+
+def _proxy_variables(address: str, port: int) -> dict[str, str]:
+    """What tells HTTP clients of the proxy; some read only the names in small letters, some only the others."""
+    values = dict.fromkeys(("http_proxy", "https_proxy"), f"http://{address}:{port}")
+    values["no_proxy"] = "localhost,127.0.0.1,::1"
+    # Node's own clients look at them only when told to.
+    return {**values, **{name.upper(): value for name, value in values.items()}, "NODE_USE_ENV_PROXY": "1"}
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -20,14 +20,28 @@ if TYPE_CHECKING:
     # Whom the agent runs as where the launcher is privileged: a user of its own, or the launcher's user without
     # capabilities.
     Identity = Literal["agent", "keep"]
+    # What an agent reaches: what its launcher reaches, nothing, its own loopback, or hosts through a proxy too.
+    Reach = Literal["open", "none", "loopback", "hosts"]
 
-__all__ = ["IDENTITIES", "LAYERS", "NEEDS", "PATH_LISTS", "SCHEMA", "SWITCHES", "WALLS", "EnvironmentRules", "Policy"]
+__all__ = [
+    "IDENTITIES",
+    "LAYERS",
+    "NEEDS",
+    "PATH_LISTS",
+    "REACHES",
+    "SCHEMA",
+    "SWITCHES",
+    "WALLS",
+    "EnvironmentRules",
+    "Network",
+    "Policy",
+]
 
 SCHEMA = "runner-e2e.sandbox-policy/v1"
 NEEDS: tuple[Need, ...] = ("required", "best-available", "off")
 WALLS: tuple[Wall, ...] = ("landlock", "locked-mounts")
 IDENTITIES: tuple[Identity, ...] = ("agent", "keep")
-
+REACHES: tuple[Reach, ...] = ("none", "loopback", "hosts", "open")  # the narrowest first
 
 # Hiding is required: no launch without it. What only some hosts can do is taken where it is there, and reported.
 LAYERS: Mapping[str, Need] = {
@@ -82,6 +96,17 @@ class EnvironmentRules(Record):
     set_: tuple[tuple[str, str], ...] = ()
 
 
+class Network(Record):
+    """What an agent reaches. ``hosts`` are the rules of :mod:`runner_e2e.sandbox.hosts`, for the reach of that name."""
+
+    reach: Reach = "open"
+    hosts: tuple[str, ...] = ()
+
+    def to_document(self) -> object:
+        """What stands for it in JSON: the name of the reach, or the list of rules."""
+        return list(self.hosts) if self.reach == "hosts" else self.reach
+
+
 class Policy(Record):
     """One launch.
 
@@ -91,7 +116,8 @@ class Policy(Record):
     ``share`` paths that it reads although its user could not reach them, ``home`` its home directory. ``user`` is the
     number of the user for the identity ``agent``, or None for the default one. ``limits`` maps names of
     :data:`runner_e2e.sandbox.limits.LIMITS` to bytes, seconds or pieces. Files of a hidden path that have another
-    name outside are refused, except in ``allow_hard_links_in``, where they are stated as a limit.
+    name outside are refused, except in ``allow_hard_links_in``, where they are stated as a limit. A
+    ``network`` that is not open requires the layer of that name.
     """
 
     hide: tuple[str, ...] = ()
@@ -110,12 +136,15 @@ class Policy(Record):
     relay_streams: bool = True
     allow_hard_links: bool = False
     hide_deputies: bool = True
+    network: Network = Network()
     environment: EnvironmentRules = EnvironmentRules()
     layers: Mapping[str, Need] = LAYERS
     limits: Mapping[str, int] = NO_LIMITS
 
     def need(self, layer: str) -> Need:
         """How much *layer* matters here."""
+        if layer == "network" and self.network.reach != "open":
+            return "required"
         return self.layers.get(layer, LAYERS[layer])
 
     def requiring(self, *layers: str) -> Policy:
@@ -137,6 +166,7 @@ class Policy(Record):
             "identity": self.identity,
             "user": self.user,
             **{name: getattr(self, name) for name in SWITCHES},
+            "network": self.network.to_document(),
             "environment": {
                 "keep": list(self.environment.keep),
                 "drop": list(self.environment.drop),

@@ -14,10 +14,12 @@ from runner_e2e.sandbox.policy import (
     LAYERS,
     NEEDS,
     PATH_LISTS,
+    REACHES,
     SCHEMA,
     SWITCHES,
     WALLS,
     EnvironmentRules,
+    Network,
     Policy,
 )
 
@@ -76,6 +78,7 @@ class _Reader:
             "user": self.user,
             "wall": lambda value: self.choice("wall", value, WALLS),
             "identity": lambda value: self.choice("identity", value, IDENTITIES),
+            "network": self.network,
             "environment": self.environment,
             "layers": self.layers,
             "limits": self.limits,
@@ -128,6 +131,29 @@ class _Reader:
             self.wrong("environment.set is not an object of strings", 'write "set": {"NAME": "value"}')
             return rules
         return rules.replace(set_=tuple(pairs.items()))
+
+    def network(self, value: object) -> Network:
+        if isinstance(value, list):
+            hosts = self.strings("network", value)
+            if not value:
+                self.wrong("network lists no host", 'write "network": "loopback", or name hosts')
+            elif hosts:
+                self.rules(hosts)
+            return Network(reach="hosts", hosts=hosts)
+        reaches = [reach for reach in REACHES if reach != "hosts"]
+        if value not in reaches:
+            self.wrong(f"network is {value!r}", f"write one of {', '.join(reaches)}, or a list of hosts")
+            return Network()
+        return Network(reach=value)
+
+    def rules(self, hosts: Sequence[str]) -> None:
+        from runner_e2e.sandbox.hosts import InvalidRuleError, parse_rule
+
+        for text in hosts:
+            try:
+                parse_rule(text)
+            except InvalidRuleError as error:
+                self.wrong(f"network: {error}", error.fix)
 
     def limits(self, value: object) -> Mapping[str, int]:
         if not isinstance(value, dict):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.planning import Host, Survey
     from runner_e2e.sandbox.policy import Policy
+    from runner_e2e.sandbox.proxy import Asked
     from runner_e2e.sandbox.report import Report
 
 __all__ = ["Progress", "Ways", "exit_status", "require_landlock"]
@@ -81,7 +82,9 @@ class Ways:
         if self.policy.wall == "locked-mounts":
             raise _unavailable("mounts", self.without.get("mounts", "the layer mounts is off"))
         for layer in ("pids", "ipc", "network", "identity", "startup-files"):
-            if self.policy.need(layer) == "required":
+            # Without a namespace, system calls are filtered instead where nothing at all is to be reached.
+            kept = layer == "network" and self.policy.network.reach == "none"
+            if self.policy.need(layer) == "required" and not kept:
                 raise _unavailable(layer, self.without.get("mounts", "the layer mounts is off"))
         return dict(self.without)
 
@@ -109,6 +112,7 @@ class Progress:
         self.failure: tuple[str, ...] | None = None
         self.status: int | None = None
         self.crossing: Crossing | None = None
+        self.asked: tuple[Asked, ...] = ()
         self.started = False
 
     def hear(self, event: Event, on_start: Callable[[Report], None] | None = None) -> None:
@@ -139,6 +143,8 @@ class Progress:
     def report(self) -> Report:
         """What protects this launch."""
         report = make_report(self.plan, self.found, created=self.created, layers=self.layers, limits=tuple(self.limits))
+        if self.asked:
+            report = report.replace(asked=self.asked)
         return report.replace(ended=self.crossing) if self.crossing else report
 
     def outcome(self) -> Outcome:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.limits import Crossing
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.planning import Survey
+    from runner_e2e.sandbox.proxy import Asked
 
 __all__ = ["REPORT_SCHEMA", "LayerState", "Outcome", "Report", "make_report"]
 
@@ -46,7 +47,9 @@ class Report(Record):
     ``mode`` is how the view was made: privileged, sudo, user-namespace or bare; ``wall`` what keeps it: landlock,
     locked-mounts or landlock-alone. ``user`` is the agent's. ``absent`` are paths to hide that do not exist,
     ``created`` directories made before the launch. ``limits`` say what stays open. ``resources`` are limits on what
-    the launch may use, in bytes, seconds or pieces; ``ended`` is the one that ended it.
+    the launch may use, in bytes, seconds or pieces; ``ended`` is the one that ended it. ``network`` is what the agent
+    reaches: open, none, loopback or hosts, those of ``hosts``; ``asked`` is what it asked the proxy for, told at its
+    end.
     """
 
     mode: str
@@ -60,6 +63,9 @@ class Report(Record):
     limits: tuple[str, ...]
     resources: tuple[tuple[str, int], ...] = ()
     ended: Crossing | None = None
+    network: str = "open"
+    hosts: tuple[str, ...] = ()
+    asked: tuple[Asked, ...] = ()
 
     def state(self, layer: str) -> str:
         """The state of one layer."""
@@ -75,6 +81,7 @@ class Report(Record):
             "layers": layers,
             "resources": dict(self.resources),
             "ended": ended,
+            "asked": [entry.values() for entry in self.asked],
         }
 
     def verdict(self) -> str:
@@ -85,6 +92,14 @@ class Report(Record):
 
         value = show(self.ended.limit, dict(self.resources)[self.ended.limit])
         return f"sandbox: ended by the limit {self.ended.limit} ({value}): {self.ended.seen}"
+
+    def refusals(self) -> list[str]:
+        """What the proxy refused, as short lines for a log."""
+        return [
+            f"sandbox: refused {entry.host}:{entry.port} ({entry.times}x): {entry.refused}"
+            for entry in self.asked
+            if entry.refused
+        ]
 
     def lines(self) -> list[str]:
         """The report as short lines for a log."""
@@ -99,6 +114,8 @@ class Report(Record):
 
             amounts = ", ".join(f"{name} {show(name, value)}" for name, value in self.resources)
             lines.append(f"sandbox: limits: {amounts}")
+        if self.network != "open":
+            lines.append(f"sandbox: network: {', '.join(self.hosts) or self.network}")
         lines += [f"sandbox: {e.layer} {e.state}: {e.why}" for e in self.layers if e.state == "unavailable"]
         return lines + [
             f"sandbox: limit: {text}" for text in self.limits if text not in (*_ALWAYS, _OPEN_WITHOUT["network"])
@@ -139,6 +156,8 @@ def make_report(
         created=created,
         layers=tuple(states),
         resources=plan.limits,
+        network=plan.network or "open",
+        hosts=plan.hosts,
         limits=(*_ALWAYS, *dict.fromkeys((*opened, *plan.notes, *found.limits, *limits))),
     )
 
