@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.evaluation import EvaluationError, Possible, evaluate, value_of
@@ -28,12 +29,17 @@ from runner_e2e.yaml_positions import Mapping, Scalar, Sequence
 if TYPE_CHECKING:
     import collections.abc
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from runner_e2e.lint.expression import Expression
     from runner_e2e.lint.repository import Document
     from runner_e2e.yaml_positions import Node
 
     Contexts = collections.abc.Mapping[str, Data]
+    _Embedded: TypeAlias = tuple[tuple[int, int, Expression | None], ...]
+    """Start, end and syntax of each expression of a text, without syntax where GitHub refuses it."""
+    _Mistakes: TypeAlias = tuple[tuple[int, int, str], ...]
+    """Start, end and reason of each refusal."""
 
 __all__ = ["Reader", "passed"]
 
@@ -51,7 +57,7 @@ class Reader:
     def __init__(self, document: Document, report: Callable[[Sighting], None]) -> None:
         self.document = document
         self.report = report
-        self._parsed: dict[int, list[tuple[int, int, Expression | None]]] = {}
+        self._parsed: dict[int, _Embedded] = {}
 
     def origin(self, scalar: Scalar) -> Origin:
         """The text of *scalar* and where it stands; one for each scalar, aliases included."""
@@ -61,31 +67,20 @@ class Reader:
             self.document.origins[id(scalar)] = found
         return found
 
-    def expressions(self, scalar: Scalar, *, status: bool = False) -> list[tuple[int, int, Expression | None]]:
+    def expressions(self, scalar: Scalar, *, status: bool = False) -> _Embedded:
         """Start, end and syntax of every ``${{ }}`` (None where GitHub refuses it); *status*: in an ``if``."""
         if _OPENING not in scalar.value:
-            return []
+            return ()
+        return self._known(scalar, _embedded, status=status)
+
+    def _known(self, scalar: Scalar, read: Callable[..., tuple[_Embedded, _Mistakes]], **how: bool) -> _Embedded:
+        """What *read* gives for the text of *scalar*, whose mistakes are reported once."""
         found = self._parsed.get(id(scalar))
         if found is None:
-            found = self._parsed[id(scalar)] = self._parse(scalar, status=status)
-        return found
-
-    def _parse(self, scalar: Scalar, *, status: bool) -> list[tuple[int, int, Expression | None]]:
-        text = scalar.value
-        try:
-            places = embedded(text)
-        except ExpressionError as error:
-            self._refused(scalar, error.start, error.end, str(error))
-            return []
-        found: list[tuple[int, int, Expression | None]] = []
-        for place in places:
-            try:
-                expression = parse(text, start=place.inner_start, end=place.inner_end, status=status)
-            except ExpressionError as error:
-                self._refused(scalar, error.start, error.end, str(error))
-                found.append((place.start, place.end, None))
-            else:
-                found.append((place.start, place.end, expression))
+            found, mistakes = read(scalar.value, **how)
+            self._parsed[id(scalar)] = found
+            for start, end, message in mistakes:
+                self._refused(scalar, start, end, message)
         return found
 
     def _refused(self, scalar: Scalar, start: int, end: int, message: str) -> None:
@@ -191,15 +186,36 @@ class Reader:
 
     def _whole(self, node: Scalar) -> Expression | None:
         """The scalar as one expression, None when GitHub refuses it."""
-        found = self._parsed.get(id(node))
-        if found is None:
-            try:
-                expression: Expression | None = parse(node.value)
-            except ExpressionError as error:
-                self._refused(node, error.start, error.end, str(error))
-                expression = None
-            found = self._parsed[id(node)] = [(0, len(node.value), expression)]
-        return found[0][2]
+        return self._known(node, _whole)[0][2]
+
+
+# Texts repeat within a file and from file to file: each is parsed once.
+@lru_cache(maxsize=4_096)
+def _embedded(text: str, *, status: bool) -> tuple[_Embedded, _Mistakes]:
+    """Every ``${{ }}`` in *text*, and what GitHub refuses."""
+    found: list[tuple[int, int, Expression | None]] = []
+    mistakes: list[tuple[int, int, str]] = []
+    try:
+        places = embedded(text)
+    except ExpressionError as error:
+        return (), ((error.start, error.end, str(error)),)
+    for place in places:
+        expression: Expression | None = None
+        try:
+            expression = parse(text, start=place.inner_start, end=place.inner_end, status=status)
+        except ExpressionError as error:
+            mistakes.append((error.start, error.end, str(error)))
+        found.append((place.start, place.end, expression))
+    return tuple(found), tuple(mistakes)
+
+
+@lru_cache(maxsize=4_096)
+def _whole(text: str) -> tuple[_Embedded, _Mistakes]:
+    """*text* as one expression without ``${{ }}``."""
+    try:
+        return ((0, len(text), parse(text)),), ()
+    except ExpressionError as error:
+        return ((0, len(text), None),), ((error.start, error.end, str(error)),)
 
 
 def _literal(node: Scalar) -> str:

@@ -7,7 +7,7 @@ the parser stays alive.
 from __future__ import annotations
 
 from array import array
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ MAX_NODES = 60_000
 """A larger tree is a bundle, which nobody reads and nothing here follows."""
 
 _MAX_CHARACTERS = 400_000
+_MAX_REMEMBERED = 20_000
 
 # Tokens without a name in the grammar that tell one construct from another.
 _TOKENS = frozenset({"get", "set", "static", "async", "*"})
@@ -69,6 +70,16 @@ def parse_javascript(text: str) -> Node:
     """
     if len(text) > _MAX_CHARACTERS:
         raise TooLargeError
+    return _remembered(text) if len(text) <= _MAX_REMEMBERED else _read(text)
+
+
+# Steps repeat from file to file: each text is parsed once, for nobody changes a tree.
+@lru_cache(maxsize=64)
+def _remembered(text: str) -> Node:
+    return _read(text)
+
+
+def _read(text: str) -> Node:
     data = text.encode("utf-8", "surrogatepass")
     root = _javascript().parse(data).root_node
     if root.descendant_count > MAX_NODES:

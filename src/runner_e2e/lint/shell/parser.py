@@ -7,6 +7,7 @@ commands before a mistake together with the mistake: they run, what follows does
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell.braces import expand_braces
@@ -39,11 +40,11 @@ from runner_e2e.lint.shell.ir import (
 )
 from runner_e2e.lint.shell.tests_parser import TestParser
 from runner_e2e.lint.shell.words import MAX_DEPTH, WordParser
+from runner_e2e.lint.source import Source
+from runner_e2e.lint.values import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from runner_e2e.lint.source import Source
 
 __all__ = ["CommandParser", "parse"]
 
@@ -55,6 +56,7 @@ _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<op>\[|\+?=)")
 _FUNCTION = re.compile(r"(?P<name>[^\s()<>|&;'\"$`\\=]+)[ \t]*\([ \t]*\)")
 _TERMINATORS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 _DECLARATIONS = frozenset({"declare", "typeset", "local", "export", "readonly"})
+_TOO_DEEP = "nested too deeply to follow"
 _HERE_DELIMITER = re.compile(r"""(?:\\.|'[^']*'|"[^"]*"|[^\s;&|()<>'"\\])+""", re.DOTALL)
 
 
@@ -551,6 +553,27 @@ def _declares(words: list[Word]) -> bool:
 
 def parse(source: Source, *, bash: bool) -> tuple[Sequence, ShellSyntaxError | None]:
     """The commands of *source* that a shell would run, and the mistake that ends them (None: there is none)."""
+    plain = source.starts is None and not source.inserted
+    if plain and len(source.text) <= _MAX_REMEMBERED and (found := _remembered(source.text, bash=bash)) is not None:
+        program, mistake = found
+        return program, None if mistake is None else ShellSyntaxError(*mistake)
+    return _read(source, bash=bash)
+
+
+_MAX_REMEMBERED = 20_000
+
+
+# Steps repeat within a workflow and from file to file: each text is parsed once. A program has offsets of its own text.
+@lru_cache(maxsize=256)
+def _remembered(text: str, *, bash: bool) -> tuple[Sequence, tuple[int, str] | None] | None:
+    """The program of a text in which nothing was put; None where it depends on the place how deep it may nest."""
+    program, error = _read(Source(Origin(path="", text=text), text), bash=bash)
+    if error is None:
+        return program, None
+    return None if error.message == _TOO_DEEP else (program, (error.offset, error.message))
+
+
+def _read(source: Source, *, bash: bool) -> tuple[Sequence, ShellSyntaxError | None]:
     parser = CommandParser(source, bash=bash)
     commands: list[Command] = []
     error: ShellSyntaxError | None = None
@@ -570,5 +593,5 @@ def parse(source: Source, *, bash: bool) -> tuple[Sequence, ShellSyntaxError | N
         error = mistake
     except RecursionError:
         del commands[lines:]
-        error = ShellSyntaxError(parser.offset, "nested too deeply to follow")
+        error = ShellSyntaxError(parser.offset, _TOO_DEEP)
     return Sequence(0, source.end(len(source.text)), tuple(commands)), error
