@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
-from runner_e2e.dispatch.answers import retry_after
 from runner_e2e.dispatch.call_rate import Pause, Rate, learn, pause_before, rate_as_text, rate_from_text, take
 from runner_e2e.dispatch.github_api import DEFAULT_URL, Limits
 from runner_e2e.errors import GitHubError, RunnerE2EError
@@ -61,7 +60,7 @@ class CallBudget:
 
     A call waits for as long as the limits ask; where that is more than *patience* seconds for one call,
     :class:`LimitedError` says so before anything is sent. *say* is told of longer waits. Only a digest of *token* is
-    stored. A pause that an answer asks for is stored at once, everything else with the next call.
+    stored, and every answer is stored when it comes.
     """
 
     def __init__(  # noqa: PLR0913 - clock, waits and words are the caller's
@@ -82,7 +81,7 @@ class CallBudget:
         self._say = say
         self._patience = patience
         self._answers: list[tuple[Answer, float]] = []
-        self._rate: Rate | None = None
+        self._rate = Rate()
 
     def limits(self) -> Limits:
         """What :class:`~runner_e2e.dispatch.github_api.GitHubApi` does around its requests."""
@@ -116,9 +115,9 @@ class CallBudget:
         return max(least, (rate.reset - now) * calls / left if left > calls else rate.reset - now)
 
     def _known(self) -> Rate:
-        if self._rate is None:
-            self._change(lambda rate: rate)
-        return self._rate or Rate()
+        """What is stored, where another process may have changed it."""
+        self._change(lambda rate: rate)
+        return self._rate
 
     def _wait_for(self, verb: str, *, use: bool) -> None:
         """Waits until a call may go out, and uses what it costs."""
@@ -146,15 +145,13 @@ class CallBudget:
         return found
 
     def _after(self, answer: Answer) -> None:
-        at = self._now()
-        self._answers.append((answer if answer.status >= 400 else replace(answer, data=None), at))
-        if retry_after(answer, now=at) is not None:
-            # What cannot be stored is kept, and the next call says why before it is sent.
-            with contextlib.suppress(RunnerE2EError):
-                self._change(lambda rate: rate)
+        """Stores what an answer tells. Where that fails the answer is kept, and the next call says why, unsent."""
+        self._answers.append((answer if answer.status >= 400 else replace(answer, data=None), self._now()))
+        with contextlib.suppress(RunnerE2EError):
+            self._change(lambda rate: rate)
 
     def _change(self, change: Callable[[Rate], Rate]) -> None:
-        """Changes what is stored, after the answers since the last time."""
+        """Changes what is stored, after what the answers tell that are not stored yet."""
         answers = tuple(self._answers)
 
         def changed(text: str) -> str:

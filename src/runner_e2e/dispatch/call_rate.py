@@ -95,12 +95,13 @@ class Pause:
 def pause_before(rate: Rate, verb: str, now: float) -> Pause | None:
     """How long a call must wait; None where it may go out now."""
     rate = _at(rate, now)
-    if now < rate.until:
-        return Pause(seconds=rate.until - now, why=rate.why)
     least = rate.kept if verb in _READS else 0
-    if rate.remaining is not None and rate.remaining <= least and now < rate.reset:
+    ends = rate.reset if rate.remaining is not None and rate.remaining <= least else 0.0
+    if ends > max(now, rate.until):
         used = "all calls of this hour are used up" if rate.remaining == 0 else f"{rate.remaining} calls are left"
-        return Pause(seconds=rate.reset - now, why=f"{used} of {rate.limit or 'those'} that the token has an hour")
+        return Pause(seconds=ends - now, why=f"{used} of {rate.limit or 'those'} that the token has an hour")
+    if rate.until > now:
+        return Pause(seconds=rate.until - now, why=rate.why)
     wanted = _cost(verb)
     seconds = max(
         (amount - held) / bucket.a_second

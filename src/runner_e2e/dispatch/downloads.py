@@ -20,13 +20,14 @@ from typing import IO, TYPE_CHECKING, Final, Literal
 from runner_e2e.cells.handles import is_handle
 from runner_e2e.dispatch.github_api import RefusedDownloadError
 from runner_e2e.dispatch.money import micros
-from runner_e2e.dispatch.records import value_of
+from runner_e2e.dispatch.records import moment_of, value_of
 from runner_e2e.errors import UsageError
 from runner_e2e.report.fields import InvalidDocumentError, parse_document
 from runner_e2e.report.results import RESULT_FILE, result_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from runner_e2e.dispatch.github_api import GitHubApi
@@ -93,17 +94,21 @@ class _RefusedArchiveError(Exception):
     """The text says what is wrong with the archive, as the end of a sentence about it."""
 
 
-def fetch_results(api: GitHubApi, run: int, *, name: str = RESULTS) -> Results:
+def fetch_results(api: GitHubApi, run: int, *, name: str = RESULTS, before: datetime | None = None) -> Results:
     """Fetches and reads the artifact *name* of *run*; there is one for each attempt of the run that got so far.
 
-    Takes two requests of the API for a run. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried
+    *before* leaves out what was kept from then on: the start of an attempt whose cost counts elsewhere. Takes two requests of the API for a run. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried
     again later; what will not change is in the answer.
     """
     states: list[str] = []
     records: list[CellRecord] = []
     problems: list[str] = []
-    for artifact in api.pages(f"actions/runs/{run}/artifacts", "artifacts", {"name": name}):
+    listed = api.whole_list(f"actions/runs/{run}/artifacts", "artifacts", {"name": name})
+    for artifact in listed.items if listed else ():
+        # Old servers do not choose by name.
         if value_of(artifact, str, "name") != name:
+            continue
+        if before is not None and moment_of(value_of(artifact, str, "created_at")) >= before:
             continue
         try:
             found = _fetched(api, artifact)
@@ -122,14 +127,14 @@ def fetch_results(api: GitHubApi, run: int, *, name: str = RESULTS) -> Results:
     return Results(state=state, records=tuple(records), problems=tuple(problems))  # type: ignore[arg-type]
 
 
-def _fetched(api: GitHubApi, artifact: object) -> tuple[list[CellRecord], list[str]] | None:
+def _fetched(api: GitHubApi, artifact: dict[str, object]) -> tuple[list[CellRecord], list[str]] | None:
     """The records of one artifact and what is wrong with it; None where it has expired."""
     if value_of(artifact, bool, "expired"):
         return None
     size = value_of(artifact, int, "size_in_bytes")
     if size > _MOST_ARCHIVE:
         raise _RefusedArchiveError(f"it has {size:,} bytes, more than {_MOST_ARCHIVE:,}")
-    digest = artifact.get("digest") if isinstance(artifact, dict) else None
+    digest = artifact.get("digest")
     with tempfile.TemporaryFile(prefix="runner-e2e-") as file:
         answer = api.download(
             f"actions/artifacts/{value_of(artifact, int, 'id')}/zip", file, most=_MOST_ARCHIVE, accept={404, 410}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import BinaryIO
 
-__all__ = ["DEFAULT_URL", "GitHubApi", "Limits", "RefusedDownloadError", "UnknownOutcomeError", "segment"]
+__all__ = ["DEFAULT_URL", "GitHubApi", "Limits", "Listed", "RefusedDownloadError", "UnknownOutcomeError", "segment"]
 
 DEFAULT_URL: Final = "https://api.github.com"
 API_VERSION: Final = "2022-11-28"
@@ -80,6 +80,14 @@ def _as_it_is(response: RequestsResponse, verb: str) -> RequestsResponse:
     if response.status == 202 and verb.upper() in {"GET", "HEAD"}:
         response.status = 503
     return response
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """The objects of a list. *complete*: they are as many as the server counts, so that what is not here is nowhere."""
+
+    items: tuple[dict[str, object], ...]
+    complete: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +189,28 @@ class GitHubApi:
             if len(items) != _PAGE:
                 return
             before = items
+
+    def whole_list(
+        self, path: str, key: str, parameters: Mapping[str, str | int] | None = None, *, most: int = 200
+    ) -> Listed | None:
+        """The list *key* over all its pages, at most *most*, with the server's own count; None where *path* is gone.
+
+        Gone is what is answered with 404 or 410. Raises what :meth:`pages` raises.
+        """
+        found: list[dict[str, object]] = []
+        total: object = None
+        for page in range(1, most + 1):
+            answer = self.get(path, {**(parameters or {}), "per_page": _PAGE, "page": page}, accept={404, 410})
+            if answer.status in {404, 410}:
+                return None
+            data = answer.data if isinstance(answer.data, dict) else {}
+            items, total = data.get(key), data.get("total_count")
+            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+                raise GitHubError(f"GitHub's API answered GET {path} without a list", fix="check the API's URL")
+            found += items
+            if len(items) != _PAGE:
+                break
+        return Listed(items=tuple(found), complete=type(total) is int and len(found) >= total)
 
     def send(
         self, verb: str, path: str, data: Mapping[str, object] | None = None, *, accept: Collection[int] = ()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from runner_e2e.dispatch.downloads import fetch_results
 from runner_e2e.dispatch.outcomes import PAID_STEP, JobState, join
-from runner_e2e.dispatch.records import value_of
-from runner_e2e.errors import GitHubError
+from runner_e2e.dispatch.records import moment_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
     from typing import Literal
 
     from runner_e2e.dispatch.downloads import Results
@@ -22,50 +22,57 @@ __all__ = ["job_states", "outcomes_of_run"]
 
 # 300 jobs of 50 attempts are 150 pages.
 _MOST_PAGES: Final = 200
+_PAUSE: Final = 5.0
 
 
-def outcomes_of_run(api: GitHubApi, run: int, expected: Sequence[Expected]) -> tuple[Results, Joined]:
+def outcomes_of_run(
+    api: GitHubApi, run: int, expected: Sequence[Expected], *, only_attempt: int | None = None
+) -> tuple[Results, Joined]:
     """Fetches what *run* kept and says what became of the cells it was to pay for.
 
-    Two or three requests where every cell has a record, up to four more where not. Raises
-    :class:`~runner_e2e.errors.GitHubError` where it should be tried again later.
+    *only_attempt* leaves out what later attempts of the run did, where their cost counts elsewhere. Two requests where
+    every cell has a record, a few more where not. Raises :class:`~runner_e2e.errors.GitHubError` where it should be
+    tried again later.
     """
-    results = fetch_results(api, run)
+    results = fetch_results(api, run, before=_start(api, run, only_attempt + 1) if only_attempt else None)
     joined = join(expected, results.records)
-    if joined.without_record:
-        joined = join(expected, results.records, job_states(api, run))
-    return results, replace(joined, problems=(*results.problems, *joined.problems))
+    if not joined.without_record:
+        return results, replace(joined, problems=(*results.problems, *joined.problems))
+    jobs = job_states(api, run, only_attempt=only_attempt)
+    joined = join(expected, results.records, jobs)
+    unknown = () if jobs is not None else (f"GitHub does not list all jobs of run {run}: what they paid is not known",)
+    return results, replace(joined, problems=(*results.problems, *unknown, *joined.problems))
 
 
-def job_states(api: GitHubApi, run: int) -> tuple[JobState, ...] | None:
-    """All jobs of all attempts of a *run* that has ended; None where GitHub does not have the run any more.
+def _start(api: GitHubApi, run: int, attempt: int) -> datetime | None:
+    """When an attempt was started; None where there is no such attempt."""
+    answer = api.get(f"actions/runs/{run}/attempts/{attempt}", accept={404, 410})
+    return moment_of(value_of(answer.data, str, "run_started_at")) if answer.status == 200 else None
 
-    Raises :class:`~runner_e2e.errors.GitHubError`, also for a list that does not end.
+
+def job_states(api: GitHubApi, run: int, *, only_attempt: int | None = None) -> tuple[JobState, ...] | None:
+    """All jobs of all attempts of a *run* that has ended, or of one of its attempts.
+
+    None where GitHub does not have the run any more, or twice lists fewer jobs than it counts: nothing can be told then
+    from a job that is missing. Raises :class:`~runner_e2e.errors.GitHubError`.
     """
-    found: list[JobState] = []
-    number = 0
-    for page in range(1, _MOST_PAGES + 1):
-        path = f"actions/runs/{run}/jobs"
-        answer = api.get(path, {"filter": "all", "per_page": 100, "page": page}, accept={404, 410})
-        if answer.status in {404, 410}:
-            return None
-        jobs = answer.data.get("jobs") if isinstance(answer.data, dict) else None
-        if not isinstance(jobs, list):
-            raise GitHubError(f"GitHub's API answered GET {answer.path} without a list", fix="try again")
-        found += [_state(job) for job in jobs]
-        number = value_of(answer.data, int, "total_count")
-        if len(found) >= number or not jobs:
-            break
-    if len(found) < number:
-        raise GitHubError(f"GitHub lists {len(found)} of the {number} jobs of run {run}", fix="try again")
-    return tuple(found)
+    path, which = f"actions/runs/{run}/jobs", {"filter": "all"}
+    if only_attempt:
+        path, which = f"actions/runs/{run}/attempts/{only_attempt}/jobs", {}
+    for pause in (_PAUSE, None):
+        jobs = api.whole_list(path, "jobs", which, most=_MOST_PAGES)
+        if jobs is None or jobs.complete:
+            return None if jobs is None else tuple(map(_state, jobs.items))
+        if pause is not None:
+            api.limits.wait(pause)
+    return None
 
 
-def _state(job: object) -> JobState:
-    data = job if isinstance(job, dict) else {}
-    steps = [step for step in data.get("steps") or () if isinstance(step, dict)]
-    began = data.get("conclusion") != "skipped" and bool(steps or data.get("runner_id"))
-    return JobState(name=value_of(job, str, "name"), began=began, paid=_paid(data, steps) if began else "no")
+def _state(job: dict[str, object]) -> JobState:
+    listed = job.get("steps")
+    steps = [step for step in listed if isinstance(step, dict)] if isinstance(listed, list) else []
+    began = job.get("conclusion") != "skipped" and bool(steps or job.get("runner_id"))
+    return JobState(name=value_of(job, str, "name"), began=began, paid=_paid(job, steps) if began else "no")
 
 
 def _paid(job: dict[str, object], steps: Sequence[dict[str, object]]) -> Literal["yes", "no", "unknown"]:
