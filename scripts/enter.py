@@ -23,6 +23,7 @@ COMMANDS = {
     "plan": "plan.py",
     "claim": "claim.py",
     "run": "run.py",
+    "settle": "settle.py",
     "dispatch": None,
     "lint": "lint.py",
     "report": None,

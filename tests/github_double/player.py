@@ -1,9 +1,9 @@
 """Plays runs of ``paid-campaign.yml`` against a double, and counts what is paid for.
 
 GitHub's part is played: runs, attempts, jobs, ``needs``, outputs that a partial rerun keeps. What the jobs do is the
-product's own code: :func:`admit`, :func:`open_selection`, :func:`make_matrix`, :func:`take_claim`,
-:func:`check_claim`, over HTTP against the double, where faults can be ordered. A payment is counted where the paid step
-would start a harness, never from anybody's ledger.
+product's own code: :func:`admit`, :func:`open_selection`, :func:`make_matrix`, :func:`claim_within_caps`,
+:func:`check_claim`, :func:`settle_run`, over HTTP against the double, where faults can be ordered. A payment is counted
+where the paid step would start a harness, never from anybody's ledger.
 
     with Server() as double:
         player = Player(double, catalog, keys=(key,), seed=7)
@@ -35,9 +35,11 @@ from runner_e2e.cells.matrix import make_matrix
 from runner_e2e.cells.sealed import open_selection
 from runner_e2e.cells.selectors import Selection, cell_by_handle, cell_by_id, select
 from runner_e2e.dispatch.admission import Application, admit, read_own_run
-from runner_e2e.dispatch.claim import check_claim, claim_of, take_claim
+from runner_e2e.dispatch.claim import check_claim, claim_of
+from runner_e2e.dispatch.downloads import records_in
 from runner_e2e.dispatch.github_api import GitHubApi, Limits
 from runner_e2e.dispatch.outcomes import PAID_STEP
+from runner_e2e.dispatch.run_reservations import Bill, bill_of, claim_within_caps, settle_run
 from runner_e2e.errors import RunnerE2EError
 from runner_e2e.gha import RunContexts
 from runner_e2e.report.billing import Usage
@@ -55,6 +57,7 @@ __all__ = ["JOB_TOKEN", "Payment", "Player"]
 JOB_TOKEN = "token-of-jobs"
 _BEFORE = {"Gate": (), "Plan": ("Gate",), "Claim": ("Gate", "Plan")}
 _BEFORE_CELLS = ("Gate", "Plan", "Claim")
+_RESULTS = "Results"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +194,8 @@ class Player:
             if name in by_name:
                 continue
             states = [by_name[each].conclusion if each in by_name else None for each in needed]
+            if name == _RESULTS:  # which always runs
+                states = ["success" if state else None for state in states]
             if any(state is not None and state != "success" for state in states):
                 by_name[name] = self._job(attempt, name, status="completed", conclusion="skipped")
             elif all(state == "success" for state in states):
@@ -207,7 +212,9 @@ class Player:
         """Jobs with what they need. Those of the matrix are known when the plan has been made."""
         found = list(_BEFORE.items())
         if "Claim" in by_name and by_name["Claim"].conclusion == "success":
-            found += [(name, _BEFORE_CELLS) for name in self._handles(run)]
+            handles = self._handles(run)
+            found += [(name, _BEFORE_CELLS) for name in handles]
+            found.append((_RESULTS, tuple(handles)))
         return found
 
     def _handles(self, run: Run) -> list[str]:
@@ -226,7 +233,6 @@ class Player:
     def _finish(self, run: Run, attempt: Attempt) -> None:
         failed = any(job.conclusion != "success" for job in attempt.jobs)
         attempt.status, attempt.conclusion = "completed", "failure" if failed else "success"
-        self._keep_results(run, attempt)
         self.double.state.touch(run)
 
     def _end(self, attempt: Attempt, job: Job, conclusion: str) -> None:
@@ -241,7 +247,8 @@ class Player:
     # The jobs' part
 
     def _started(self, run: Run, attempt: Attempt, job: Job) -> _Playing:
-        work = {"Gate": self._gate, "Plan": self._plan, "Claim": self._claim}.get(job.name, self._cell)
+        steps = {"Gate": self._gate, "Plan": self._plan, "Claim": self._claim, _RESULTS: self._results}
+        work = steps.get(job.name, self._cell)
 
         def do() -> None:
             api = self._api(playing.task.pause)
@@ -299,13 +306,17 @@ class Player:
         else:
             cells, key = select(self._catalog, Selection(all=True)), self._keys[0]
         (shard,) = make_matrix(self._catalog, cells, key=key).shards
-        return {"matrix": json.dumps(shard.to_data())}
+        bill = bill_of(self._catalog, cells)
+        reserved = "" if bill.reserved is None else str(bill.reserved)
+        return {"matrix": json.dumps(shard.to_data()), "cells": str(bill.cells), "reserved": reserved}
 
     def _claim(self, api: GitHubApi, run: Run, attempt: Attempt, _: Job) -> dict[str, str]:
         self._admit(api, run, attempt)
         record = read_own_run(api, self._contexts(run, attempt))
         claim = claim_of(record, run.inputs.get("nonce", ""))
-        take_claim(api, claim, commit=record.head_sha)
+        plan = self._memory(run).outputs["Plan"]
+        bill = Bill(cells=int(plan["cells"]), reserved=int(plan["reserved"]) if plan["reserved"] else None)
+        claim_within_caps(api, claim, bill, commit=record.head_sha)
         return {"claim": str(claim)}
 
     def _cell(self, api: GitHubApi, run: Run, attempt: Attempt, job: Job) -> dict[str, str]:
@@ -320,8 +331,19 @@ class Player:
 
     # Results
 
+    def _results(self, api: GitHubApi, run: Run, attempt: Attempt, _: Job) -> dict[str, str]:
+        """The job `results`: it puts the records together, then settles by them, also what an earlier attempt paid."""
+        with self.double.lock:
+            self._keep_results(run, attempt)
+        text = self._memory(run).outputs["Claim"]["claim"]
+        claim = check_claim(text, run=str(run.id), attempt=text.rpartition(":")[2])
+        kept = run.artifacts[-1:]
+        records = records_in(io.BytesIO(kept[0].content))[0] if kept else []
+        settle_run(api, claim, self._handles(run), records)
+        return {}
+
     def _keep_results(self, run: Run, attempt: Attempt) -> None:
-        """The artifact of the job `results`: one record for each cell that was paid for in this attempt."""
+        """The artifact `results`: one record for each cell that was paid for in this attempt."""
         paid = [each for each in self.payments if (each.run, each.attempt) == (run.id, attempt.number)]
         if not paid:
             return

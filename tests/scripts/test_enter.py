@@ -41,7 +41,7 @@ def test_it_can_be_read_by_an_old_python() -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("", "The input `command` is missing or empty.%0Afix: give one of setup, gate, plan, claim, run,"),
+        ("", "The input `command` is missing or empty.%0Afix: give one of setup, gate, plan, claim, run, settle,"),
         (" ", "The input `command` is missing or empty."),
         ("rum", "Unknown command 'rum'.%0Afix: give one of setup,"),
         ("Run", "Unknown command 'Run'."),
@@ -59,7 +59,7 @@ def test_a_command_that_cannot_be_done_fails(command: str, message: str, action:
 
 
 def test_every_command_has_a_script_or_is_not_in_this_version(enter: ModuleType) -> None:
-    assert list(enter.COMMANDS) == ["setup", "gate", "plan", "claim", "run", "dispatch", "lint", "report"]
+    assert list(enter.COMMANDS) == ["setup", "gate", "plan", "claim", "run", "settle", "dispatch", "lint", "report"]
     for command, script in enter.COMMANDS.items():
         if script:
             assert (ENTER.parent / script).is_file()

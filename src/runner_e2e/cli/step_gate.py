@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,11 @@ from runner_e2e.errors import UsageError
 if TYPE_CHECKING:
     from runner_e2e.cells.model import Catalog, Cell
     from runner_e2e.dispatch.github_api import GitHubApi
+    from runner_e2e.dispatch.run_reservations import Bill
 
-__all__ = ["claim", "gate", "plan"]
+__all__ = ["claim", "connect", "gate", "plan"]
+
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,16}")
 
 
 def gate() -> int:
@@ -28,7 +32,7 @@ def gate() -> int:
         default_branch=gha.read_input("default-branch"),
         claim=gha.read_input("claim"),
     )
-    admission = admit(_api(contexts), contexts, application)
+    admission = admit(connect(contexts), contexts, application)
     gha.write_outputs(
         {
             "target-sha": admission.target.sha,
@@ -48,6 +52,7 @@ def plan() -> int:
     from runner_e2e.cells.matrix import MAXIMUM_JOBS, make_matrix
     from runner_e2e.cells.model import DEFAULT_CATALOG_PATH
     from runner_e2e.cells.wording import count, expected_cost
+    from runner_e2e.dispatch.run_reservations import bill_of
 
     keys = campaign_keys(os.environ)
     catalog = read_catalog(Path(gha.read_input("configuration", default=DEFAULT_CATALOG_PATH)))
@@ -60,35 +65,63 @@ def plan() -> int:
             fix="seal it with `runner-e2e dispatch seal`, which makes several runs of it, or select fewer cells",
         )
     (shard,) = made.shards
+    bill = bill_of(catalog, cells)
     gha.write_outputs(
         {
             "matrix": json.dumps(shard.to_data(), separators=(",", ":")),
-            "cells": str(made.cells),
+            "cells": str(bill.cells),
+            "reserved": "" if bill.reserved is None else str(bill.reserved),
             "max-parallel": str(made.max_parallel),
         }
     )
     said = f"{count(made.cells, 'cell')}, {expected_cost(cells)} an attempt"
     print(f"plan: {said}, at most {count(1 + catalog.retries, 'attempt')} each")
+    if bill.reserved is None:
+        text = "what this run may cost is not known, and caps refuse such a run\nfix: write `expected-cost` into the catalog"
+        print(gha.annotation("warning", text, title="runner-e2e plan"))
     gha.append_summary(f"**Plan:** {said}.\n")
     return 0
 
 
 def claim() -> int:
-    """Takes the claim of this attempt or ends. Raises what :func:`take_claim` raises."""
+    """Reserves what this attempt may cost and takes its claim. Raises what :func:`claim_within_caps` raises."""
     from runner_e2e.dispatch.admission import read_own_run
-    from runner_e2e.dispatch.claim import claim_of, take_claim
+    from runner_e2e.dispatch.claim import claim_of
+    from runner_e2e.dispatch.money import usd
+    from runner_e2e.dispatch.run_reservations import claim_within_caps
 
     contexts = gha.run_contexts()
-    api = _api(contexts)
+    api = connect(contexts)
+    bill = _bill()
     run = read_own_run(api, contexts)
     taken = claim_of(run, gha.read_input("nonce"))
-    take_claim(api, taken, commit=run.head_sha)
+    entry = claim_within_caps(api, taken, bill, commit=run.head_sha)
     gha.write_outputs({"claim": str(taken)})
     print(f"claim: attempt {taken.attempt} of this run holds {taken.nonce}")
+    if entry is None:
+        print("claim: this repository keeps no ledger, so no cap limits the run (`runner-e2e dispatch caps` sets one)")
+    else:
+        amount = "an unknown amount is" if entry.reserved is None else f"{usd(entry.reserved)} are"
+        print(f"claim: {amount} reserved as {entry.key}")
     return 0
 
 
-def _api(contexts: gha.RunContexts) -> GitHubApi:
+def _bill() -> Bill:
+    """What the plan said of the cost. An older workflow does not hand it on: then it is not known."""
+    from runner_e2e.dispatch.run_reservations import Bill
+
+    cells, reserved = gha.read_input("cells"), gha.read_input("reserved")
+    for name, value in (("cells", cells), ("reserved", reserved)):
+        if value and not _WHOLE_NUMBER.fullmatch(value):
+            raise UsageError(
+                f"the input `{name}` is {value[:20]!r}, which is no whole number",
+                fix=f"give `{name}: ${{{{ needs.plan.outputs.{name} }}}}`",
+            )
+    return Bill(cells=int(cells or 0), reserved=int(reserved) if reserved else None)
+
+
+def connect(contexts: gha.RunContexts) -> GitHubApi:
+    """The API of the job, with the token that the step was given."""
     from runner_e2e.dispatch.github_api import DEFAULT_URL, GitHubApi
 
     return GitHubApi(

@@ -158,7 +158,8 @@ def tell(outcome: CampaignOutcome) -> None:
     (results,), (planned,) = outcome.results, outcome.campaign.cells
     last = results[-1]
     costs = total(result.usage for result in results)
-    record = planned.directory / f"attempt-{last.attempt}" / RESULT_FILE
+    records = [planned.directory / f"attempt-{each.attempt}" / RESULT_FILE for each in results]
+    kept = [str(record) for record in records if record.is_file()]
     gha.write_outputs(
         {
             "verdict": last.verdict,
@@ -166,7 +167,8 @@ def tell(outcome: CampaignOutcome) -> None:
             "failure-class": last.failure.failure_class if last.failure else "",
             "attempts": str(len(results)),
             "cost-usd": "" if costs.unknown else f"{costs.known_usd:.6f}",
-            "result": str(record) if record.is_file() else "",
+            "result": str(records[-1]) if records[-1].is_file() else "",
+            "results": "\n".join(kept),
         }
     )
     scrub = outcome.campaign.redactor.text

@@ -14,11 +14,11 @@ from runner_e2e.dispatch.money import BudgetError, usd
 from runner_e2e.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from runner_e2e.dispatch.shared_ledger_file import Caps, Entry
 
-__all__ = ["Room", "check_caps", "rooms"]
+__all__ = ["Room", "check_caps", "overdrafts", "rooms"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,18 +80,26 @@ def check_caps(
     """
     problems: list[Problem] = []
     for campaign in dict.fromkeys(each.campaign for each in more):
-        mine = [each for each in more if each.campaign == campaign]
-        problems += _problems(rooms(caps, entries, day=day, campaign=campaign)[0], mine)
+        own = [rooms(caps, entries, day=day, campaign=campaign)[0]]
         if max_cost is not None:
-            plan = _room(
-                f"that the plan of {campaign} has", max_cost, (each for each in entries if each.campaign == campaign),
-                option="plan --max-cost",
-            )  # fmt: skip
-            problems += _problems(plan, mine)
-    for room in rooms(caps, entries, day=day):
-        problems += _problems(room, more)
-    if problems:
+            name = f"that the plan of {campaign} has"
+            mine = (each for each in entries if each.campaign == campaign)
+            own.append(_room(name, max_cost, mine, option="plan --max-cost"))
+        problems += overdrafts(own, _sum(each for each in more if each.campaign == campaign))
+    problems += overdrafts(rooms(caps, entries, day=day), _sum(more))
+    if problems and more:
         raise BudgetError.of(problems)
+
+
+def overdrafts(rooms: Iterable[Room], wanted: int | None) -> tuple[Problem, ...]:
+    """Why *wanted* micro-dollars more (None: nobody knows how many) do not fit into *rooms*; empty where they do."""
+    return tuple(problem for room in rooms if (problem := _overdraft(room, wanted)) is not None)
+
+
+def _sum(entries: Iterable[Entry]) -> int | None:
+    found = [each.counts for each in entries]
+    known = [each for each in found if each is not None]
+    return sum(known) if len(known) == len(found) else None
 
 
 def _room(name: str, cap: int | None, entries: Iterable[Entry], *, option: str, wait: str = "") -> Room:
@@ -107,30 +115,28 @@ def _room(name: str, cap: int | None, entries: Iterable[Entry], *, option: str, 
     return Room(name=name, cap=cap, settled=settled, reserved=reserved, unknown=unknown, option=option, wait=wait)
 
 
-def _problems(room: Room, more: Sequence[Entry]) -> Iterator[Problem]:
-    """Why *more* does not fit into *room*."""
-    if room.cap is None or room.left is None or not more:
-        return
-    nameless = sum(each.counts is None for each in more)
-    wanted = sum(each.counts or 0 for each in more)
-    raised = f"raise it with `runner-e2e dispatch {room.option} USD`"
-    if nameless:
-        yield Problem(
+def _overdraft(room: Room, wanted: int | None) -> Problem | None:
+    if room.cap is None or room.left is None:
+        return None
+    if wanted is None:
+        return Problem(
             what=f"what this costs is not known, and the cap {room.name} is {usd(room.cap)}",
             why="unknown is not zero, so it cannot be shown to stay below the cap",
             fix="write `expected-cost` into the catalog for every cell that costs something",
         )
-    elif room.unknown:
-        yield Problem(
-            what=f"the cap {room.name} is {usd(room.cap)}, and {count(room.unknown, 'reservation')} under it have no "
-            "known cost",
+    if room.unknown:
+        return Problem(
+            what=f"the cap {room.name} is {usd(room.cap)}, and nobody knows what "
+            f"{count(room.unknown, 'reservation')} under it will cost",
             why="unknown is not zero, so what is left cannot be told",
             fix="say what they cost with `runner-e2e dispatch caps --settle KEY USD` (`dispatch caps` shows the keys)",
         )
-    elif wanted > room.left:
-        yield Problem(
-            what=f"{usd(wanted)} more would pass the cap {room.name}, {usd(room.cap)}",
-            why=f"{usd(room.settled)} spent + {usd(room.reserved)} reserved + {usd(wanted)} = "
-            f"{usd(room.taken + wanted)}, which is {usd(wanted - room.left)} more than it",
-            fix=", ".join(filter(None, ("select fewer cells", room.wait))) + f", or {raised}",
-        )
+    if wanted <= room.left:
+        return None
+    raised = f"raise it with `runner-e2e dispatch {room.option} USD`"
+    return Problem(
+        what=f"{usd(wanted)} more would pass the cap {room.name}, {usd(room.cap)}",
+        why=f"{usd(room.settled)} spent + {usd(room.reserved)} reserved + {usd(wanted)} = "
+        f"{usd(room.taken + wanted)}, which is {usd(wanted - room.left)} more than it",
+        fix=", ".join(filter(None, ("select fewer cells", room.wait))) + f", or {raised}",
+    )

@@ -46,7 +46,8 @@ class RunRecord:
     """One attempt of a run. *path* is the workflow's file without a ref; *repository* is ``OWNER/NAME``.
 
     *head_branch* is the name of the branch or tag that the definition came from; GitHub does not tell which. *title* is
-    the run's name, empty where an old server does not tell it.
+    the run's name, empty where an old server does not tell it. *started_at* is when this attempt began, *created_at*
+    when the first one did.
     """
 
     id: int
@@ -63,6 +64,7 @@ class RunRecord:
     created_at: str
     actor: Account
     triggering_actor: Account
+    started_at: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,7 @@ def run_of(data: object) -> RunRecord:
         created_at=value_of(data, str, "created_at"),
         actor=_account(data, "actor"),
         triggering_actor=_account(data, "triggering_actor"),
+        started_at=value_of(data, str, "run_started_at") if _has(data, "run_started_at") else "",
     )
 
 

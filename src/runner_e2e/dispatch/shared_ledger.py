@@ -185,20 +185,25 @@ class SharedLedger:
 
         self._change(change)
 
-    def reserve_for_nonce(self, entry: Entry) -> Entry:
-        """Reserves *entry* unless something that was not released stands for its nonce; returns what stands then.
+    def reserve_for_nonce(self, entry: Entry) -> Entry | None:
+        """Reserves *entry* unless something that was not released stands for its nonce.
 
-        Raises what :meth:`reserve` raises for a cap.
+        Returns what stands then, None where there is no ledger: this makes none. Raises
+        :class:`~runner_e2e.dispatch.money.BudgetError` where a cap would be passed.
         """
-        found = [entry]
+        stands: list[Entry] = []
 
         def change(look: _Look) -> _Write | None:
+            stands.clear()
+            if look.files is None:
+                return None
             standing = self._standing(look, [entry.campaign, ""])
-            found[0] = _of_nonce(standing, entry.nonce) or replace(entry, day=look.day)
-            return None if found[0].key != entry.key or found[0] in standing else self._added(look, standing, [entry])
+            found = _of_nonce(standing, entry.nonce)
+            stands.append(found or replace(entry, day=look.day))
+            return None if found else self._added(look, standing, [entry])
 
-        self._change(change)
-        return found[0]
+        self._change(change, make=False)
+        return stands[0] if stands else None
 
     def renew(self, nonces: Mapping[str, str]) -> None:
         """Gives reservations (by key) new nonces; they count where they have counted.

@@ -24,6 +24,7 @@ MORE_RIGHTS = {
     ("paid-cell.yml", None): {"actions": "read"},
     ("paid-campaign.yml", None): {"actions": "read"},
     ("paid-campaign.yml", "claim"): {"actions": "read", "contents": "write"},
+    ("paid-campaign.yml", "results"): {"actions": "read", "contents": "write"},
 }
 
 

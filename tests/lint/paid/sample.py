@@ -111,7 +111,7 @@ jobs:
       - uses: {OURS}
         env:
           RUNNER_E2E_CAMPAIGN_KEY: ${{{{ secrets.RUNNER_E2E_CAMPAIGN_KEY }}}}
-        with: {{command: report}}
+        with: {{command: settle}}
 """
 
 

@@ -28,12 +28,12 @@ A job of a paid workflow has a token that can do more than it needs.
 - Without `permissions` a job gets what the settings of the repository say, which may be to write everything.
 - A paid job runs an agent, which may find the token: it gets `contents: read` for its checkout, and nothing that
   writes, `id-token: write` included.
-- Only the jobs that claim and that settle write (`contents: write`, with `command: claim` or `command: report`).
+- Only the jobs that claim and that settle write (`contents: write`, with `command: claim` or `command: settle`).
 
 Write `permissions: {}` at the top of the workflow, and give each job its own. A job of a called workflow has what it
 says itself, else what the calling job has."""
 
-_SETTLES = frozenset(("claim", "report", "dispatch"))
+_SETTLES = frozenset(("claim", "settle", "dispatch"))
 
 
 def inspect(run: Run, document: Document) -> Iterable[Finding]:
@@ -93,7 +93,7 @@ def _writes(report: Report, paid: PaidWorkflow, job: PaidJob, grants: Grants) ->
                 node,
                 f"the job `{job.id}` may write contents, and neither claims nor settles",
                 why="who can write contents can change refs, and with them the claims of others",
-                fix="move `command: claim` or `command: report` into a job of its own, and write only there",
+                fix="move `command: claim` or `command: settle` into a job of its own, and write only there",
                 level="warning",
             )
 

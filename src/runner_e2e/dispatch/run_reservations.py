@@ -1,0 +1,164 @@
+"""What a run does with the shared ledger: it reserves before it claims, and settles what it has cost.
+
+A run that a client sent finds the client's reservation by its nonce. One that nobody sent (a schedule, a start by
+hand) and a rerun have reservations of their own. In a repository without a ledger nothing is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runner_e2e.dispatch.campaign import PlannedCell
+from runner_e2e.dispatch.claim import CLAIMS, RERUNS, Claim, authorise, find_holder, take_claim
+from runner_e2e.dispatch.money import BudgetError, micros, usd
+from runner_e2e.dispatch.outcomes import join
+from runner_e2e.dispatch.records import moment_of, read_run
+from runner_e2e.dispatch.run_results import job_states
+from runner_e2e.dispatch.shared_ledger import SharedLedger
+from runner_e2e.dispatch.shared_ledger_file import Entry
+from runner_e2e.errors import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runner_e2e.cells.model import Catalog, Cell
+    from runner_e2e.dispatch.downloads import CellRecord
+    from runner_e2e.dispatch.github_api import GitHubApi
+    from runner_e2e.dispatch.outcomes import Joined
+    from runner_e2e.dispatch.records import RunRecord
+
+__all__ = ["Bill", "Settlement", "authorise_within_caps", "bill_of", "claim_within_caps", "settle_run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bill:
+    """What a run is expected to cost at most: *reserved* micro-dollars for all planned attempts, None where unknown."""
+
+    cells: int
+    reserved: int | None
+
+
+def bill_of(catalog: Catalog, cells: Sequence[Cell]) -> Bill:
+    """The bill of *cells*, with the retries that *catalog* plans."""
+    costs = [None if cell.expected_cost is None else micros(cell.expected_cost) for cell in cells]
+    known = [each for each in costs if each is not None]
+    attempts = 1 + catalog.retries
+    return Bill(cells=len(costs), reserved=sum(known) * attempts if len(known) == len(costs) else None)
+
+
+def claim_within_caps(api: GitHubApi, claim: Claim, bill: Bill, *, commit: str) -> Entry | None:
+    """Takes *claim* when its cost is reserved; returns the reservation, None where the repository keeps no ledger.
+
+    Raises :class:`~runner_e2e.dispatch.money.BudgetError` where a cap would be passed, or the cost is not known and
+    there are caps; what :func:`~runner_e2e.dispatch.claim.take_claim` raises for the claim.
+    """
+    entry = None
+    if _can_be_taken(api, claim):
+        entry = SharedLedger(api).reserve_for_nonce(_entry_of(claim, bill))
+        _check_coverage(entry, bill)
+    take_claim(api, claim, commit=commit)
+    return entry
+
+
+def authorise_within_caps(api: GitHubApi, run: RunRecord, nonce: str, *, cost: int | None = None) -> Claim:
+    """Lets the next attempt of *run* pay, when its cost is reserved.
+
+    It is taken to cost *cost* micro-dollars; without it what was reserved for the attempt before. Raises
+    :class:`~runner_e2e.dispatch.money.BudgetError` where a cap would be passed, and what
+    :func:`~runner_e2e.dispatch.claim.authorise` raises.
+    """
+    first = Claim(nonce=nonce, run=run.id, attempt=1)
+    again = Claim(nonce=nonce, run=run.id, attempt=run.attempt + 1)
+    if _can_be_taken(api, first):
+        ledger = SharedLedger(api)
+        earlier = ledger.of_nonce(nonce)
+        bill = Bill(cells=earlier.cells if earlier else 0, reserved=earlier.reserved if earlier else None)
+        if cost is not None:
+            bill = Bill(cells=bill.cells, reserved=cost)
+        elif bill.reserved is None and ledger.caps():
+            raise BudgetError(
+                f"what attempt {again.attempt} of run {run.id} will cost is not known, and there are caps",
+                why="the ledger does not say what its first attempt was expected to cost",
+                fix="give it as --cost USD",
+            )
+        ledger.reserve_for_nonce(_entry_of(again, bill, earlier))
+    return authorise(api, run, nonce)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settlement:
+    """What was written for a run. *charged* is in micro-dollars; None where the reservation *entry* stays as it is."""
+
+    entry: Entry
+    charged: int | None
+    joined: Joined
+
+
+def settle_run(
+    api: GitHubApi, claim: Claim, handles: Sequence[str], records: Sequence[CellRecord]
+) -> Settlement | None:
+    """Writes what the attempt that holds *claim* has cost by its *records*; all cell jobs of it are over.
+
+    *handles* name the cells it was to pay for. What has no known cost keeps its share of the reservation. None where
+    nothing is reserved for the claim, or the repository keeps no ledger. Raises
+    :class:`~runner_e2e.errors.GitHubError` where it should be tried again later.
+    """
+    ledger = SharedLedger(api)
+    entry = ledger.of_nonce(claim.name)
+    if entry is None:
+        return None
+    # The ledger has one sum for all cells. At least 1, so that what is unknown shows in the sum.
+    share = max(1, -(-(entry.reserved or 0) // max(1, len(handles))))
+    expected = [PlannedCell(handle=each, expected=share, reserved=share) for each in handles]
+    own = _of_attempt(api, claim, records)
+    joined = join(expected, own)
+    if joined.without_record:
+        joined = join(expected, own, job_states(api, claim.run))
+    unknown = any(each.kept for each in joined.cells)
+    nothing_known = all(each.actual is None for each in joined.cells)
+    charged = None if unknown and (nothing_known or entry.reserved is None) else joined.actual + joined.kept
+    ledger.settle([(entry.key, charged, claim.run)])
+    return Settlement(entry=entry, charged=charged, joined=joined)
+
+
+def _of_attempt(api: GitHubApi, claim: Claim, records: Sequence[CellRecord]) -> list[CellRecord]:
+    """Without the records of earlier attempts, which a rerun finds among its artifacts where a cell left none."""
+    if claim.attempt == 1:
+        return list(records)
+    began = moment_of(read_run(api, claim.run, claim.attempt).started_at)
+    return [each for each in records if moment_of(each.started) >= began]
+
+
+def _can_be_taken(api: GitHubApi, claim: Claim) -> bool:
+    """Whether the claim is free or ours: a twin and a rerun that nobody authorised reserve nothing."""
+    if claim.attempt > 1:
+        holder = find_holder(api, f"{RERUNS}/{claim.name}")
+        if holder is None or holder.claim != claim:
+            return False
+    holder = find_holder(api, f"{CLAIMS}/{claim.name}")
+    return holder is None or holder.claim == claim
+
+
+def _entry_of(claim: Claim, bill: Bill, earlier: Entry | None = None) -> Entry:
+    """A reservation of a run itself; a rerun's belongs to the campaign of the attempt before."""
+    name = f"run-{claim.run}"
+    return Entry(
+        key=name if claim.attempt == 1 else f"{name}-{claim.attempt}",
+        campaign=earlier.campaign if earlier else name,
+        owner=earlier.owner if earlier else name,
+        nonce=claim.name,
+        cells=bill.cells,
+        reserved=bill.reserved,
+    )
+
+
+def _check_coverage(entry: Entry | None, bill: Bill) -> None:
+    """A client plans with the catalog that it has, a run with that of its target."""
+    if entry is None or entry.reserved is None or bill.reserved is None or bill.reserved <= entry.reserved:
+        return
+    raise RefusedError(
+        f"this run may cost {usd(bill.reserved)}, and {usd(entry.reserved)} are reserved for it ({entry.key})",
+        why="its target has another catalog than the one the campaign was planned with",
+        fix="plan the campaign from the catalog of the target",
+    )
