@@ -97,8 +97,9 @@ class _RefusedArchiveError(Exception):
 def fetch_results(api: GitHubApi, run: int, *, name: str = RESULTS, before: datetime | None = None) -> Results:
     """Fetches and reads the artifact *name* of *run*; there is one for each attempt of the run that got so far.
 
-    *before* leaves out what was kept from then on: the start of an attempt whose cost counts elsewhere. Takes two requests of the API for a run. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried
-    again later; what will not change is in the answer.
+    *before* leaves out what was kept from then on: the start of an attempt whose cost counts elsewhere. Takes two
+    requests of the API. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried again later; what will
+    not change is in the answer.
     """
     states: list[str] = []
     records: list[CellRecord] = []
