@@ -20,18 +20,23 @@ _DAYS = 40
 
 @click.command("authorise-rerun")
 @click.argument("run", type=click.IntRange(min=1))
+@click.option("--cost", metavar="USD", help="What it may cost. Default: what was reserved for the first attempt.")
 @repository_options
-def authorise_rerun(*, run: int, api: GitHubApi) -> None:
+def authorise_rerun(*, run: int, cost: str | None, api: GitHubApi) -> None:
     """Let the next attempt of RUN pay once more.
 
-    A rerun is new spending, so without this its claim is refused and it ends before anything is paid. Start it then
-    with all its jobs (`gh run rerun RUN`): a partial rerun keeps the claim of the earlier attempt.
+    A rerun is new spending, so without this its claim is refused and it ends before anything is paid, and where the
+    repository keeps a ledger its cost is reserved here, within the caps. Start it then with all its jobs
+    (`gh run rerun RUN`): a partial rerun keeps the claim of the earlier attempt.
     """
-    from runner_e2e.dispatch.claim import authorise, nonce_of
+    from runner_e2e.dispatch.claim import nonce_of
+    from runner_e2e.dispatch.money import micros
     from runner_e2e.dispatch.records import read_last_attempt
+    from runner_e2e.dispatch.run_reservations import authorise_within_caps
 
+    amount = None if cost is None else micros(cost)
     record = read_last_attempt(api, run)
-    claim = authorise(api, record, nonce_of(record))
+    claim = authorise_within_caps(api, record, nonce_of(record), cost=amount)
     click.echo(f"attempt {claim.attempt} of run {run} may pay once; start it with `gh run rerun {run}`")
 
 

@@ -77,7 +77,7 @@ def plan() -> int:
     said = f"{count(made.cells, 'cell')}, {expected_cost(cells)} an attempt"
     print(f"plan: {said}, at most {count(1 + catalog.retries, 'attempt')} each")
     if bill.reserved is None:
-        text = "what this run may cost is not known, and caps refuse such a run\nfix: write `expected-cost` into the catalog"
+        text = "what this run may cost is not known, and caps refuse it\nfix: write `expected-cost` into the catalog"
         print(gha.annotation("warning", text, title="runner-e2e plan"))
     gha.append_summary(f"**Plan:** {said}.\n")
     return 0
