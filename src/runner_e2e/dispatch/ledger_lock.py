@@ -22,7 +22,7 @@ from runner_e2e.errors import Place, RefusedError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Lock", "locked", "machine_digest"]
+__all__ = ["HeldError", "Lock", "locked", "machine_digest"]
 
 _MACHINE_FILES: Final = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _MOST_BYTES: Final = 4096
@@ -38,6 +38,10 @@ def machine_digest(files: tuple[Path, ...] = _MACHINE_FILES) -> str:
     # Containers may have no machine-id; their name is all there is.
     name = f"id:{found}" if found else f"name:{platform.node()}"
     return hashlib.sha256(f"runner-e2e ledger {name}".encode()).hexdigest()[:32]
+
+
+class HeldError(RefusedError):
+    """Another process holds the lock of the campaign."""
 
 
 class Lock:
@@ -68,7 +72,7 @@ class Lock:
 def locked(ledger: Path, campaign: str, *, now: float) -> Iterator[Lock]:
     """Holds the lock of *campaign* (an id, which is fit for a file's name) in the folder ``LEDGER.locks``.
 
-    Raises :class:`~runner_e2e.errors.RefusedError` that names the holder, and
+    Raises :class:`HeldError` that names the holder, and
     :class:`~runner_e2e.dispatch.ledger_errors.LedgerError` where there can be no lock.
     """
     folder = ledger.with_name(f"{ledger.name}.locks")
@@ -98,13 +102,13 @@ def _word(descriptor: int) -> dict[str, Any]:
     return dict(json.loads(os.pread(descriptor, _MOST_BYTES, 0)))
 
 
-def _held(descriptor: int, campaign: str, path: Path) -> RefusedError:
+def _held(descriptor: int, campaign: str, path: Path) -> HeldError:
     holder = "another process"
     with suppress(OSError, ValueError, KeyError, TypeError):
         word = _word(descriptor)
         since = datetime.fromtimestamp(float(word["since"]), UTC)
         holder = f"process {int(word['process'])}, since {since:%Y-%m-%d %H:%M:%S} UTC"
-    return RefusedError(
+    return HeldError(
         f"the campaign {campaign} is being run already: {holder}",
         why="two clients of one campaign would pay twice",
         fix="watch that one, or end it and run `runner-e2e dispatch resume`; `dispatch status` reads meanwhile",

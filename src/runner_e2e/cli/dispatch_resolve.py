@@ -1,0 +1,126 @@
+"""``runner-e2e dispatch resolve`` and ``cancel``: decisions of a person about a campaign."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from runner_e2e.cells.wording import count
+from runner_e2e.cli.dispatch_session import (
+    Settings,
+    act,
+    ask,
+    campaign_argument,
+    campaign_keys_in,
+    ledger_option,
+    opened,
+)
+from runner_e2e.cli.github_options import token_option
+from runner_e2e.cli.selection_options import key_option
+from runner_e2e.dispatch.ledger_lock import HeldError
+from runner_e2e.dispatch.money import usd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from runner_e2e.dispatch.client import Client
+
+__all__ = ["cancel", "resolve"]
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask. Needed where there is no terminal.")
+quiet_option = click.option("--quiet", is_flag=True, help="No progress.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the campaign as JSON on standard output.")
+
+
+@click.command(short_help="Decide what is unknown, and what waits for a person.")
+@campaign_argument
+@click.option(
+    "--send-again", type=click.IntRange(min=0), multiple=True, metavar="SHARD",
+    help="Pay for this shard, which is unpaid, under a new nonce. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--give-up", type=click.IntRange(min=0), multiple=True, metavar="SHARD",
+    help="End this shard, which is stuck; its reservation is kept, since its cost is unknown. Repeatable.",
+)  # fmt: skip
+@yes_option
+@token_option
+@key_option
+@ledger_option
+@quiet_option
+@json_option
+def resolve(
+    *,
+    campaign: str,
+    send_again: tuple[int, ...],
+    give_up: tuple[int, ...],
+    yes: bool,
+    token_variable: str | None,
+    key_variable: str,
+    ledger_path: Path,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Decide now what of CAMPAIGN is unknown, without the wait that `dispatch watch` grants GitHub.
+
+    A shard of which no run is seen gets its claim taken away, so that no run can ever pay for it; then it is unpaid.
+    One whose run has the claim is followed. What only a person can decide needs --send-again or --give-up.
+    Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
+    """
+    settings = Settings(
+        token_variable=token_variable, keys=campaign_keys_in(key_variable), quiet=quiet, as_json=as_json
+    )
+    with opened(ledger_path) as ledger:
+        state = ledger.find(campaign)
+        if send_again and not yes:
+            chosen = [shard for shard in ledger.shards(state.id) if shard.index in send_again]
+            most = usd(sum(shard.reserved for shard in chosen))
+            facts = f"{state.id}: at most {most} for {count(len(chosen), 'unpaid shard')}"
+            ask(facts, "Pay for it?", refusal="nothing was sent")
+        return act(
+            ledger,
+            state,
+            settings,
+            lambda client: client.resolve(state.id, send_again=send_again, give_up_on=give_up),
+        )
+
+
+@click.command(short_help="Send nothing more of a campaign, and stop its runs.")
+@campaign_argument
+@yes_option
+@token_option
+@key_option
+@ledger_option
+@quiet_option
+@json_option
+def cancel(
+    *,
+    campaign: str,
+    yes: bool,
+    token_variable: str | None,
+    key_variable: str,
+    ledger_path: Path,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Send nothing more of CAMPAIGN, take the claim of what has not begun, and stop its runs at GitHub.
+
+    What was paid stays paid: `dispatch watch` follows the runs to their end and settles them. A client that runs the
+    campaign at this moment, on this machine, does all of this in its next round.
+    Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
+    """
+    settings = Settings(
+        token_variable=token_variable, keys=campaign_keys_in(key_variable), quiet=quiet, as_json=as_json
+    )
+    with opened(ledger_path) as ledger:
+        state = ledger.find(campaign)
+        if not yes:
+            ask(f"{state.id}: what was paid stays paid", "Stop its runs, and send nothing more?", refusal="it goes on")
+        return act(ledger, state, settings, lambda client: _cancel(client, state.id))
+
+
+def _cancel(client: Client, campaign: str) -> None:
+    try:
+        client.cancel(campaign)
+    except HeldError as error:
+        click.echo(f"{error.problem.what}; it was asked to stop", err=True)
