@@ -247,18 +247,14 @@ class GitHubApi:
         for pause in (*_PAUSES, None):
             # The address is valid for a minute, so it is asked for again each time.
             answer = self._repeated(path, None, {}, accept={302, *accept}, follow=_MOVED)
-            if answer.status != 302:
-                if answer.status in accept:
-                    break
+            location = answer.headers.get("location", "")
+            if answer.status in accept:
+                break
+            if answer.status != 302 or not location:
                 raise GitHubError(f"GitHub's API answered GET {answer.path} without a file", fix="try again")
+            place = _joined(f"{self.url}{answer.path}", location)
             try:
-                _fetch(
-                    _joined(f"{self.url}{answer.path}", answer.headers.get("location", "")),
-                    to,
-                    most=most,
-                    timeout=self._timeout,
-                    loopback=self._origin[0] == "http",
-                )
+                _fetch(place, to, most=most, timeout=self._timeout, loopback=self._origin[0] == "http")
                 break
             except (requests.RequestException, HTTPError) as error:
                 if pause is None:
