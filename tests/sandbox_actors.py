@@ -79,6 +79,15 @@ class Actor:
         return self.run([self.python, "-I", "-S", "-c", head + script, self.source, *arguments], **more)
 
 
+def bring_proxy(actor: Actor) -> None:
+    """Puts the package that the way out is made with where this user's Python finds it."""
+    import proxy
+
+    package = Path(proxy.__file__).parent
+    shutil.copytree(package, actor.source / "proxy", ignore=shutil.ignore_patterns("__pycache__", "dashboard"))
+    give(actor.source / "proxy", actor.user)
+
+
 def give(place: Path, user: int) -> None:
     """Makes everything in *place* belong to *user*, where this process may."""
     if os.geteuid() != 0:
@@ -137,7 +146,7 @@ def _reachable(place: Path, prefix: tuple[str, ...]) -> tuple[str, Path]:
         (copied / "runner_e2e").mkdir(parents=True, exist_ok=True)
         shutil.copyfile(SOURCE / "runner_e2e" / name, copied / "runner_e2e" / name)
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("artifacts", "sandbox"):
+    for name in ("artifacts", "egress", "sandbox"):
         shutil.copytree(SOURCE / "runner_e2e" / name, copied / "runner_e2e" / name, ignore=ignored)
     return python, copied
 

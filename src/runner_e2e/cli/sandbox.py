@@ -115,6 +115,7 @@ def execute(command: tuple[str, ...], **options: str | bool | tuple[str, ...] | 
 @click.option("--keep-user", is_flag=True, help="As root: keep the user, without capabilities.")
 @click.option("--require", multiple=True, type=click.Choice(list(LAYERS)), help="Fail without this layer.")
 @click.option("--without", multiple=True, type=click.Choice(list(LAYERS)), help="Try without this layer.")
+@click.option("--network", multiple=True, metavar="REACH", help="Try with this network: none, loopback or hosts.")
 @click.option("--log", "log_path", type=click.Path(path_type=Path), help="Append the result to this server log.")
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
 @click.option("--explain", is_flag=True, help="Say for each check what was tried and what the kernel answered.")
@@ -129,7 +130,7 @@ def probe(**options: Any) -> int:
     from runner_e2e.sandbox.arguments import policy_of, request_of
     from runner_e2e.sandbox.probe import append_to_log, run_probe
 
-    values = {"wall": [options["wall"]], "require": options["require"], "without": options["without"]}
+    values = {name: options[name] for name in ("require", "without", "network")} | {"wall": [options["wall"]]}
     if options["keep_user"]:
         values["keep_user"] = [""]
     policy = policy_of(request_of(["probe"], values), {})

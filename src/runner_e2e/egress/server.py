@@ -42,15 +42,12 @@ def serve() -> None:
     rules = parse_rules(json.loads(connection.recv(length, socket.MSG_WAITALL)))
     try:
         from runner_e2e.egress import http
-    except ImportError as error:
-        connection.sendall(str(error).encode())
-        return
-    serve_http = http.handler()
-    look_up("localhost", 443)  # loads what looking up needs: nobody may not reach it afterwards
-    try:
+
+        serve_http = http.handler()
+        look_up("localhost", 443)  # loads what looking up needs: nobody may not reach it afterwards
         _give_up_rights()
-    except OSError as error:
-        connection.sendall(f"it cannot give up its rights: {error}".encode())
+    except Exception as error:  # noqa: BLE001 - whatever it is, the launcher shows it and starts nothing
+        connection.sendall(f"{type(error).__name__}: {error}".encode())
         return
     connection.sendall(HELLO)
     while True:

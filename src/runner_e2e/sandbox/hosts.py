@@ -86,6 +86,8 @@ def parse_rules(texts: Iterable[str]) -> tuple[HostRule, ...]:
 
 def parse_rule(text: str) -> HostRule:
     """Reads one rule; raises :class:`InvalidRuleError`."""
+    if "://" in text:
+        raise InvalidRuleError(text, "it is a URL", "write its host alone")
     place, equals, target = text.strip().partition("=")
     host, ports = _split(text, place)
     first, last = _ports(text, ports)

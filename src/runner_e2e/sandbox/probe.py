@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.errors import LaunchError
-from runner_e2e.sandbox.attempts.program import ATTEMPTS, named
+from runner_e2e.sandbox.attempts.program import ATTEMPTS, NETWORK_ATTEMPTS, named
 from runner_e2e.sandbox.command import entry
 from runner_e2e.sandbox.fixture import ID_VARIABLE, StoppedError, World
 from runner_e2e.sandbox.layouts import apply, probe_checks
@@ -73,6 +73,12 @@ OPEN_WITHOUT: Final[Mapping[str, frozenset[str]]] = {
     "scopes": frozenset({"abstract-socket", "signal"}),
     "identity": frozenset({"core-pattern"}),
 }
+
+
+# What the kernel still tells where the network is taken away by a filter of system calls, without a namespace.
+_TOLD_WITHOUT_NAMESPACE: Final = frozenset(
+    {"connections", "connections-of-harness", "socket-diagnostics", "interfaces"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +223,11 @@ def run_probe(
         changed = {a.name for a in ATTEMPTS if a.changes and world.state(a.changes) != before[a.name]}
         checks = world.targets.checks
         canaries = (out_canary, world.canary)
-    allowed = open_without({entry["layer"]: entry["state"] for entry in report["layers"]})
+    states = {entry["layer"]: entry["state"] for entry in report["layers"]}
+    allowed = open_without(states)
+    if states.get("pids") != "active":
+        allowed |= _TOLD_WITHOUT_NAMESPACE
+    network = NETWORK_ATTEMPTS if states.get("network") == "active" else ()
     usable = {check["name"] for check in checks if check["action"] == "use"}
     judged = [
         judge(
@@ -229,7 +239,7 @@ def run_probe(
             usable=attempt.name in usable,
             allowed=allowed,
         )
-        for attempt in (*named(checks), *ATTEMPTS)
+        for attempt in (*named(checks), *ATTEMPTS, *network)
     ]
     seconds = time.monotonic() - began
     return ProbeResult(layout=layout.name, seconds=seconds, report=report, checks=tuple(judged))

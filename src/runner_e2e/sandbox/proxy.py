@@ -83,7 +83,7 @@ class Proxy:
                     stdout=nothing,
                     stderr=nothing,
                     cwd="/",
-                    env={},
+                    env={"HOME": "/"},  # it asks for one, and this user may have none
                     start_new_session=True,  # signals from the terminal are the launcher's to pass on
                 )
             except OSError as error:

@@ -39,6 +39,9 @@ class Targets:
     harness_descriptor: int  # a descriptor of the harness that holds the canary
     harness_address: int  # where the canary lies in the memory of the harness
     abstract_socket: str  # answers with the canary
+    tcp_port: int  # of a service on loopback that answers with the canary
+    tcp6_port: int  # of the same on ::1; 0 without IPv6
+    udp_port: int  # of one that answers datagrams with the canary
     memory_segment: int  # System V shared memory that holds the canary
     message_queue: str  # a POSIX queue that holds the canary; "" without one
     memory_file: str  # a file in /dev/shm that holds the canary

@@ -7,12 +7,13 @@ import os
 import sys
 from functools import partial
 
-from runner_e2e.sandbox.attempts import files, processes
+from runner_e2e.sandbox.attempts import files, network, processes
 from runner_e2e.sandbox.attempts.model import Attempt, Targets, perform
 
-__all__ = ["ATTEMPTS", "main", "named"]
+__all__ = ["ATTEMPTS", "NETWORK_ATTEMPTS", "main", "named"]
 
 ATTEMPTS: tuple[Attempt, ...] = (*files.ATTEMPTS, *processes.ATTEMPTS)
+NETWORK_ATTEMPTS: tuple[Attempt, ...] = network.ATTEMPTS  # denied only where the policy says what is reached
 
 
 def _read(path: str, targets: Targets) -> str:
@@ -60,4 +61,4 @@ def main() -> None:
     """Makes every attempt."""
     with open(sys.argv[1], encoding="utf-8") as file:
         targets = Targets(**json.load(file))
-    perform((*named(targets.checks), *ATTEMPTS), targets)
+    perform((*named(targets.checks), *ATTEMPTS, *NETWORK_ATTEMPTS), targets)

@@ -44,6 +44,9 @@ def main() -> None:
         "harness_address": kernel.address_of(held),
         "abstract_socket": _serve("\0" + wishes["abstract_socket"], canary),
         "hidden_socket": _serve(wishes["hidden_socket"], canary),
+        "tcp_port": _serve_tcp("127.0.0.1", canary),
+        "tcp6_port": _serve_tcp("::1", canary) if socket.has_ipv6 else 0,
+        "udp_port": _serve_udp(canary),
         "memory_segment": _memory_segment(canary),
         "memory_file": _memory_file(wishes["name"], canary),
         "message_queue": _message_queue(wishes["name"], canary),
@@ -59,6 +62,23 @@ def main() -> None:
 def _serve(address: str, answer: bytes) -> str:
     server = socket.socket(socket.AF_UNIX)
     server.bind(address)
+    _accept(server, answer)
+    return address.lstrip("\0")
+
+
+def _serve_tcp(address: str, answer: bytes) -> int:
+    """The port of a service at *address*; 0 where there is no such address."""
+    server = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    try:
+        server.bind((address, 0))
+    except OSError:
+        server.close()
+        return 0
+    _accept(server, answer)
+    return int(server.getsockname()[1])
+
+
+def _accept(server: socket.socket, answer: bytes) -> None:
     server.listen()
 
     def accept() -> None:
@@ -68,7 +88,19 @@ def _serve(address: str, answer: bytes) -> str:
                 connection.sendall(answer)
 
     threading.Thread(target=accept, daemon=True).start()
-    return address.lstrip("\0")
+
+
+def _serve_udp(answer: bytes) -> int:
+    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind(("127.0.0.1", 0))
+
+    def reply() -> None:
+        while True:
+            _, client = server.recvfrom(100)
+            server.sendto(answer, client)
+
+    threading.Thread(target=reply, daemon=True).start()
+    return int(server.getsockname()[1])
 
 
 def _memory_segment(content: bytes) -> int:
