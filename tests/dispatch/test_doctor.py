@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runner_e2e.dispatch.doctor import Check, Expected, examine
+from runner_e2e.dispatch.shared_ledger_file import BRANCH, Caps, caps_as_text
 from runner_e2e.errors import GitHubError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.github_api import GitHubApi
 
 TEMPLATE = Path(__file__).resolve().parent.parent.parent / "workflows-templates" / "paid-campaign.yml"
+LEDGER = f"refs/heads/{BRANCH}"
 PATH = ".github/workflows/paid-campaign.yml"
 EXPECTED = Expected(secrets=("RUNNER_E2E_CAMPAIGN_KEY", "OPENAI_API_KEY"))
 POLICY = {"deployment_branch_policy": {"protected_branches": True, "custom_branch_policies": False}}
@@ -34,6 +36,9 @@ def ready(double: Server) -> State:
     state.variables["RUNNER_E2E_ALLOWLIST"] = "[11]"
     state.add_workflow(PATH)
     write(state, TEMPLATE.read_text())
+    state.refs[LEDGER] = state.commit(
+        {"caps.json": caps_as_text(Caps(campaign=50_000_000, day=20_000_000)).encode()}, [], "caps"
+    )
     return state
 
 
@@ -50,8 +55,28 @@ def test_nothing_is_missing(api: GitHubApi) -> None:
     checks = examine(api, EXPECTED)
     assert {check.state for check in checks} == {"ok"}
     assert [check.name for check in checks] == [
-        "repository", "actions", "token", "default branch", "environment", "secrets", "allowlist", "workflow"
+        "repository", "actions", "token", "default branch", "environment", "secrets", "allowlist", "workflow", "caps",
     ]  # fmt: skip
+
+
+def test_caps_and_what_is_left(api: GitHubApi) -> None:
+    (check,) = [check for check in examine(api, EXPECTED) if check.name == "caps"]
+    assert check.what == "at most $50.00 a campaign; $20.00 a day, $20.00 left"
+
+
+def test_a_repository_without_caps(api: GitHubApi, ready: State) -> None:
+    ready.refs[LEDGER] = ready.commit({"caps.json": caps_as_text(Caps()).encode()}, [], "no caps")
+    assert [check.state for check in of(api, "caps")] == ["warning"]
+    del ready.refs[LEDGER]
+    (check,) = of(api, "caps")
+    assert (check.state, check.fix.startswith("runner-e2e dispatch caps --day USD")) == ("warning", True)
+    assert LEDGER not in ready.refs
+
+
+def test_a_ledger_that_cannot_be_used(api: GitHubApi, ready: State) -> None:
+    ready.refs[LEDGER] = ready.refs["refs/heads/main"]
+    (check,) = of(api, "caps")
+    assert (check.state, check.what) == ("failed", f"the branch {BRANCH} is no ledger")
 
 
 def without(text: str) -> Callable[[State], Any]:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Literal
 from runner_e2e.dispatch.answers import permission_hint
 from runner_e2e.dispatch.gate import parse_allowlist
 from runner_e2e.dispatch.github_api import segment
+from runner_e2e.dispatch.money import usd
 from runner_e2e.dispatch.records import RepositoryRecord, read_repository, value_of
+from runner_e2e.dispatch.shared_ledger import BRANCH, SharedLedger
 from runner_e2e.errors import ConfigurationError, GitHubError, RefusedError
 from runner_e2e.yaml_positions import Mapping, Scalar, compose
 
@@ -234,6 +236,30 @@ def _content(path: str, encoded: str) -> Iterator[Check]:
         )
 
 
+def _caps(api: GitHubApi, _: RepositoryRecord, __: Expected) -> Iterator[Check]:
+    ledger = SharedLedger(api)
+    try:
+        caps, rooms = ledger.caps(), ledger.rooms()
+    except RefusedError as error:
+        yield Check(name="caps", state="failed", what=error.problem.what, fix=error.problem.fix)
+        return
+    limits = [] if caps.campaign is None else [f"{usd(caps.campaign)} a campaign"]
+    limits += [
+        f"{usd(room.cap)} a {period}, {usd(room.left)} left"
+        for period, room in zip(("day", "month"), rooms, strict=True)
+        if room.cap is not None and room.left is not None
+    ]
+    if limits:
+        yield Check(name="caps", state="ok", what=f"at most {'; '.join(limits)}")
+    else:
+        yield Check(
+            name="caps",
+            state="warning",
+            what="no cap limits what campaigns and scheduled runs may spend",
+            fix=f"runner-e2e dispatch caps --day USD (kept on the branch {BRANCH})",
+        )
+
+
 def _at(node: Node | None, *names: str) -> Node | None:
     for name in names:
         node = node.get(name) if isinstance(node, Mapping) else None
@@ -257,4 +283,5 @@ _CHECKS: tuple[Callable[[GitHubApi, RepositoryRecord, Expected], Iterator[Check]
     _secrets,
     _allowlist,
     _workflow,
+    _caps,
 )

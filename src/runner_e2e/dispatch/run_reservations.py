@@ -114,7 +114,7 @@ def settle_run(
     own = _of_attempt(api, claim, records)
     joined = join(expected, own)
     if joined.without_record:
-        joined = join(expected, own, job_states(api, claim.run))
+        joined = join(expected, own, job_states(api, claim.run, only_attempt=claim.attempt))
     unknown = any(each.kept for each in joined.cells)
     nothing_known = all(each.actual is None for each in joined.cells)
     charged = None if unknown and (nothing_known or entry.reserved is None) else joined.actual + joined.kept
