@@ -48,7 +48,14 @@ _ROUTES: list[tuple[str, re.Pattern[str], Operation]] = []
 def answer(state: State, request: Request) -> Reply:
     """Carries out *request*. Raises :class:`~tests.github_double.state.ApiError`."""
     path = request.path
-    prefix = f"/repos/{state.repository}".lower()
+    for name in state.former_names:
+        rest = path.lower().removeprefix(f"/repos/{name}".lower())
+        if rest != path.lower() and rest[:1] in {"", "/"}:
+            # Renamed: a read is sent on to where it is now, and so is a write, with its body.
+            place = f"{request.base}/repositories/{state.repository_id}{path[len(path) - len(rest) :]}"
+            return Reply(status=301 if request.verb == "GET" else 307, headers={"Location": place})
+    by_number = f"/repositories/{state.repository_id}"
+    prefix = by_number if path.startswith(by_number) else f"/repos/{state.repository}".lower()
     if path.lower().startswith(prefix) and path[len(prefix) : len(prefix) + 1] in {"", "/"}:
         path = "R" + path[len(prefix) :]
     found_path = False

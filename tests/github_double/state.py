@@ -125,6 +125,7 @@ class State:
         self.clock: Clock = clock or ManualClock()
         self.repository = repository
         self.repository_id = 5
+        self.former_names: set[str] = set()
         self.default_branch = default_branch
         self.private = False
         self.actions_enabled = True
@@ -143,6 +144,8 @@ class State:
         self.variables: dict[str, str] = {}
         self.default_permissions = "read"
         self.protected: set[str] = set()
+        self.write_protected: dict[str, str] = {}
+        """Branch -> what GitHub says to who writes to it although rules forbid that."""
         self.listing_delay = 0.0
         """Seconds until a new run appears in lists and searches."""
         self._numbers = 1000
@@ -210,6 +213,8 @@ class State:
         ref = f"refs/heads/{branch}"
         if ref not in self.refs:
             raise ApiError(404, f"Branch {branch} not found")
+        if branch in self.write_protected:
+            raise ApiError(409, f"Could not update file: {self.write_protected[branch]}")
         parent = self.refs[ref]
         names = dict(self.files(branch))
         if path in names and sha is None:

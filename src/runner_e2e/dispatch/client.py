@@ -7,7 +7,8 @@ nothing can be paid for the first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from runner_e2e.dispatch.call_budget import LimitedError
 from runner_e2e.dispatch.client_context import Context
@@ -40,6 +41,22 @@ _REFUSED_PAUSE: Final = 300.0
 
 _MOST_FAILURES: Final = 12
 """Rounds in a row that GitHub did not answer; with pauses of a minute, an outage of ten."""
+
+
+_Part: TypeAlias = "Callable[[CampaignState, Patience], None]"
+
+
+@dataclass
+class _Round:
+    """What went wrong in a round: what keeps the rest from being sent, and what else failed first."""
+
+    refused: RefusedError | None = None
+    failed: GitHubError | RefusedError | None = None
+
+    def check(self) -> None:
+        """Raises what went wrong."""
+        if error := self.failed or self.refused:
+            raise error
 
 
 class Client:
@@ -87,36 +104,27 @@ class Client:
     def step(self, campaign: str) -> CampaignState:
         """One round: sends what waits, looks for runs, settles what has ended."""
         with self._ledger.acting(campaign):
-            self._round(campaign)
+            self._round(campaign).check()
         return self._ledger.campaign(campaign)
 
     def watch(self, campaign: str) -> CampaignState:
         """Rounds until every shard is final, or only a person can go on (``stuck``)."""
         with self._ledger.acting(campaign):
-            quiet, failures = 0, 0
+            quiet, failures, until, why = 0, 0, 0.0, ""
             while self._is_open(campaign):
-                before, until, why = self._context.changes, 0.0, "until the next look"
-                try:
-                    self._round(campaign)
-                    failures = 0
-                except LimitedError as error:
-                    until, why = error.until, error.problem.what
-                except LedgerError:
-                    raise
-                except GitHubError as error:
-                    failures += 1
-                    if failures >= _MOST_FAILURES:
-                        raise
-                    self._context.tell("warning", error.problem.what)
-                except RefusedError as error:
-                    # What was sent is watched to its end, whatever keeps the rest from being sent.
-                    if not self._is_open(campaign, but_not=("planned", "reserved")):
-                        raise
-                    self._context.tell("warning", error.problem.what)
-                    self._send_from = self._context.now() + _REFUSED_PAUSE
-                quiet = 0 if self._context.changes != before else quiet + 1
-                if self._is_open(campaign):
+                if why:
                     self._pause(max(self._context.now() + self._pace.after(quiet), until), why)
+                before, until, why = self._context.changes, 0.0, "until the next look"
+                round_ = self._round(campaign)
+                if round_.refused is not None and not self._is_open(campaign, but_not=("planned", "reserved")):
+                    raise round_.refused
+                if isinstance(round_.failed, LimitedError):
+                    until, why = round_.failed.until, round_.failed.problem.what
+                else:
+                    failures = failures + 1 if round_.failed is not None else 0
+                    if round_.failed is not None and failures >= _MOST_FAILURES:
+                        raise round_.failed
+                quiet = 0 if self._context.changes != before else quiet + 1
         return self._ledger.campaign(campaign)
 
     def resolve(
@@ -136,7 +144,7 @@ class Client:
             again = [shard for shard in self._context.shards(campaign, "stuck") if shard.nonce]
             # Those whose claim a stranger holds will be stuck again, with the reason of today.
             self._ledger.move_all(Move(shard=shard, to="unknown", note=shard.note) for shard in again)
-            self._round(campaign, patience="none")
+            self._round(campaign, patience="none", parts=(self._look, self._settle)).check()
             if send_again:
                 if state.cancel_asked_at is not None:
                     raise RefusedError(
@@ -157,23 +165,31 @@ class Client:
 
     # One round
 
-    def _round(self, campaign: str, *, patience: Patience = "grace") -> None:
+    def _round(self, campaign: str, *, patience: Patience = "grace", parts: Sequence[_Part] = ()) -> _Round:
         """Everything that can be done now. A part that fails does not keep the others from being done."""
         context = self._context
         if self._ledger.campaign(campaign).cancel_asked_at is not None:
             patience = "cancel"
-        failure: GitHubError | RefusedError | None = None
-        for part in (self._send_or_cancel, self._look, self._settle):
+        found = _Round()
+        for part in parts or (self._send_or_cancel, self._look, self._settle):
             try:
                 # Read anew: to send binds the repository's number to the campaign.
                 part(self._ledger.campaign(campaign), patience)
             except LedgerError:
                 raise
-            except (GitHubError, RefusedError) as error:
-                failure = failure or error
+            except RefusedError as error:
+                if part == self._send_or_cancel:
+                    found.refused = error
+                    self._send_from = context.now() + _REFUSED_PAUSE
+                else:
+                    found.failed = found.failed or error
+                context.tell("warning", str(error))
+            except GitHubError as error:
+                context.doubt()
+                found.failed = found.failed or error
+                context.tell("warning", error.problem.what)
         context.tell("round", f"{campaign}: {_described(self._ledger.shards(campaign))}")
-        if failure is not None:
-            raise failure
+        return found
 
     def _send_or_cancel(self, campaign: CampaignState, patience: Patience) -> None:
         context = self._context

@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from runner_e2e.dispatch.client_events import Event, Pace
+from runner_e2e.dispatch.attachment import Origin
+from runner_e2e.dispatch.client_events import Event
 from runner_e2e.dispatch.github_api import segment
-from runner_e2e.dispatch.preflight import read_identity
+from runner_e2e.dispatch.preflight import check_same_number, read_identity
 from runner_e2e.dispatch.records import read_repository, value_of
+from runner_e2e.errors import DefectError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.conditional import ConditionalReader
     from runner_e2e.dispatch.github_api import GitHubApi
     from runner_e2e.dispatch.ledger import Ledger
-    from runner_e2e.dispatch.ledger_records import ShardState
+    from runner_e2e.dispatch.ledger_records import CampaignState, ShardState
     from runner_e2e.dispatch.shard_states import State
     from runner_e2e.dispatch.shared_ledger import SharedLedger
 
@@ -44,7 +46,6 @@ class Context:
     now: Callable[[], float]
     wait: Callable[[float], None]
     say: Callable[[Event], None]
-    pace: Pace = field(default_factory=Pace)
 
     changes: int = 0
     """Moves of shards so far; a round that makes none was quiet."""
@@ -67,8 +68,10 @@ class Context:
     cancelled: dict[int, int] = field(default_factory=dict)
     """Runs that were asked to stop, and how often."""
 
+    branch: str = ""
+    """The default branch, empty until it was read."""
+
     _identity: Identity | None = None
-    _branch: str = ""
     _commit: str = ""
 
     def tell(self, kind: Kind, text: str, *, shard: int | None = None, until: float | None = None) -> None:
@@ -95,19 +98,37 @@ class Context:
         """How the shared ledger names this client: the account, and a part of the local ledger's random number."""
         return f"{self.identity().login or 'app'}/{self.ledger.uuid[:8]}"
 
-    def branch(self) -> str:
-        """The default branch. Raises :class:`~runner_e2e.errors.GitHubError`."""
-        if not self._branch:
-            self._branch = read_repository(self.api).default_branch
-        return self._branch
+    def origin(self, campaign: CampaignState) -> Origin:
+        """What the runs of *campaign* have in common.
 
-    def found_branch(self, name: str) -> None:
-        """Keeps the default branch that a preflight found."""
-        self._branch = name
+        Goes on under the new name of a repository that was renamed, which is known by its number. Raises
+        :class:`~runner_e2e.errors.RefusedError` where another has its name now, and
+        :class:`~runner_e2e.errors.GitHubError`.
+        """
+        if campaign.repository_id is None:
+            raise DefectError(f"{campaign.id} was sent to a repository without an id")
+        if not self.branch:
+            found = read_repository(self.api)
+            check_same_number(campaign.repository, found.id, campaign.repository_id)
+            if found.full_name.lower() != self.api.repository.lower():
+                self.tell("warning", f"{campaign.repository} is called {found.full_name} now; what was sent is watched")
+                # Reads are sent on from the old name, writes are not.
+                self.api.repository = found.full_name
+            self.branch = found.default_branch
+        return Origin(
+            identity=self.identity(),
+            workflow=campaign.workflow,
+            branch=self.branch,
+            repository_id=campaign.repository_id,
+        )
 
     def commit(self) -> str:
         """A commit of the repository, which a tag must have. Raises :class:`~runner_e2e.errors.GitHubError`."""
         if not self._commit:
-            answer = self.api.get(f"git/ref/{segment(f'heads/{self.branch()}')}")
+            answer = self.api.get(f"git/ref/{segment(f'heads/{self.branch}')}")
             self._commit = value_of(answer.data, str, "object", "sha")
         return self._commit
+
+    def doubt(self) -> None:
+        """Forgets what a request that failed may have been wrong about: the repository may have been renamed."""
+        self.ready, self.branch = False, ""

@@ -16,7 +16,6 @@ from runner_e2e.dispatch.attachment import (
     Attach,
     Burn,
     Look,
-    Origin,
     Seen,
     Sought,
     Unpaid,
@@ -35,7 +34,7 @@ from runner_e2e.errors import DefectError, GitHubError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from runner_e2e.dispatch.attachment import Decision
+    from runner_e2e.dispatch.attachment import Decision, Origin
     from runner_e2e.dispatch.client_context import Context
     from runner_e2e.dispatch.ledger_records import CampaignState, ShardState
     from runner_e2e.dispatch.records import RunRecord
@@ -63,7 +62,7 @@ def look(context: Context, campaign: CampaignState, patience: Patience) -> None:
     if not doubtful and not running:
         return
     runs = _list_runs(context, campaign, (*doubtful, *running))
-    origin = _origin(context, campaign) if doubtful or _has_twins(running, runs) else None
+    origin = context.origin(campaign) if doubtful or _has_twins(running, runs) else None
     failure: GitHubError | None = None
     for shard in running:
         try:
@@ -99,17 +98,6 @@ def cancel_runs(context: Context, runs: Iterable[int]) -> None:
             continue
         except GitHubError as error:
             context.tell("warning", f"run {run} could not be cancelled: {error.problem.what}")
-
-
-def _origin(context: Context, campaign: CampaignState) -> Origin:
-    if campaign.repository_id is None:
-        raise DefectError(f"{campaign.id} was sent to a repository without an id")
-    return Origin(
-        identity=context.identity(),
-        workflow=campaign.workflow,
-        branch=context.branch(),
-        repository_id=campaign.repository_id,
-    )
 
 
 def _list_runs(context: Context, campaign: CampaignState, shards: Sequence[ShardState]) -> dict[int, RunRecord]:

@@ -46,7 +46,7 @@ def check_campaign(context: Context, campaign: CampaignState) -> CampaignState:
         repository_id=campaign.repository_id,
     )
     found = preflight(context.api, request, now=context.now())
-    context.found_branch(found.branch)
+    context.branch = found.branch
     context.ready = True
     return context.ledger.bind(campaign.id, repository_id=found.repository_id)
 
@@ -171,7 +171,7 @@ def _body(context: Context, campaign: CampaignState, shard: ShardState) -> dict[
     if campaign.target:
         inputs["target"] = campaign.target
     check_inputs(inputs)
-    body: dict[str, object] = {"ref": context.branch(), "inputs": inputs}
+    body: dict[str, object] = {"ref": context.branch, "inputs": inputs}
     if context.ledger.remembered(_no_details(context)) is None:
         body["return_run_details"] = True
     return body
@@ -179,8 +179,8 @@ def _body(context: Context, campaign: CampaignState, shard: ShardState) -> dict[
 
 def _answered(context: Context, shard: ShardState, answer: Answer) -> ShardState:
     """What an answer means; the server had all of the request."""
-    context.not_sent.pop(shard.index, None)
     if answer.status in {200, 204}:
+        context.not_sent.pop(shard.index, None)
         hinted = answer.data.get("workflow_run_id") if isinstance(answer.data, dict) else None
         hinted = hinted if isinstance(hinted, int) and not isinstance(hinted, bool) else None
         shard = context.ledger.move(shard, "sent", hinted_run=hinted)

@@ -5,7 +5,7 @@ Nothing is settled before the run is over and its results were looked for. What 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.cells.wording import count
@@ -48,11 +48,8 @@ def settle_ended(context: Context, campaign: CampaignState) -> None:
         except GitHubError as error:
             failure = error
             continue
-        if result is None:
-            continue
-        if result.joined.kept and context.now() - shard.changed_at < RESULTS_GRACE:
-            continue
-        results.append(result)
+        if result is not None:
+            results.append(result)
     _settle(context, campaign, results)
     if failure is not None:
         raise failure
@@ -73,26 +70,49 @@ def _joined(context: Context, shard: ShardState) -> _Result | None:
     if shard.run is None:
         raise DefectError(f"shard {shard.index} ended without a run")
     cells = tuple(context.ledger.cells(shard.campaign, shard.index))
-    try:
-        _, joined = outcomes_of_run(context.api, shard.run, cells)
-    except GitHubError:
-        if read_run(context, shard.run) is not None:
-            raise
+    # A later attempt is new spending, with a reservation of its own.
+    only = None if shard.attempt == 1 else 1
+    results, joined = outcomes_of_run(context.api, shard.run, cells, only_attempt=only)
+    if joined.kept and context.now() - shard.changed_at < RESULTS_GRACE:
+        return None
+    problems = joined.problems
+    if joined.kept and results.state == "missing" and read_run(context, shard.run) is None:
         if not is_gone(context, shard.run):
             return None
-        problem = f"run {shard.run} was deleted, and its results with it"
-        return _Result(shard=shard, joined=join(cells, (), None), problems=(problem,))
-    return _Result(shard=shard, joined=joined, problems=joined.problems)
+        problems = (f"run {shard.run} was deleted, and its results with it",)
+    return _Result(shard=shard, joined=joined, problems=problems)
+
+
+def _agreed(joined: Joined, charged: int) -> Joined:
+    """The outcomes, where the run itself has written what its cells cost together.
+
+    What they are not known to have cost is the rest of that, and stays reserved for those whose cost is unknown.
+    """
+    rest = charged - joined.actual
+    unknown = [number for number, cell in enumerate(joined.cells) if cell.kept]
+    if rest < 0 or not unknown:
+        return joined
+    share, more = divmod(rest, len(unknown))
+    cells = list(joined.cells)
+    for place, number in enumerate(unknown):
+        note = f"{cells[number].note}; the run itself says what such cells cost together: {usd(rest)}"
+        cells[number] = replace(cells[number], kept=share + (place < more), note=note)
+    return replace(joined, cells=tuple(cells))
 
 
 def _settle(context: Context, campaign: CampaignState, results: Sequence[_Result]) -> None:
     if not results:
         return
-    # The run's own job may have written a cost that is known better there: nothing unknown replaces it.
-    known = set()
     if any(result.joined.kept for result in results):
-        known = {entry.key for entry in context.shared.entries(campaign.id) if entry.state == "settled"}
-    context.shared.settle([_charge(result, known) for result in results])
+        # The run's own last job saw more, where its artifact is gone by now.
+        known = {entry.key: entry.charged for entry in context.shared.entries(campaign.id)}
+        results = [
+            replace(result, joined=_agreed(result.joined, charged))
+            if (charged := known.get(result.shard.key)) is not None
+            else result
+            for result in results
+        ]
+    context.shared.settle([(each.shard.key, each.joined.actual + each.joined.kept, each.shard.run) for each in results])
     for result in results:
         note = "; ".join(result.problems[:_MOST_PROBLEMS])
         if len(result.problems) > _MOST_PROBLEMS:
@@ -101,12 +121,6 @@ def _settle(context: Context, campaign: CampaignState, results: Sequence[_Result
         for problem in result.problems:
             context.tell("warning", f"shard {shard.index}: {problem}", shard=shard.index)
         context.told(shard, "settled", _sentence(result.joined))
-
-
-def _charge(result: _Result, known: set[str]) -> tuple[str, int | None, int | None]:
-    joined, shard = result.joined, result.shard
-    charged = None if joined.kept and shard.key in known else joined.actual + joined.kept
-    return (shard.key, charged, shard.run)
 
 
 def _sentence(joined: Joined) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "Readiness",
     "Request",
     "check_inputs",
+    "check_same_number",
     "check_same_repository",
     "preflight",
     "read_identity",
@@ -103,17 +104,23 @@ def preflight(api: GitHubApi, request: Request, *, now: float) -> Readiness:
 
 def check_same_repository(request: Request, number: int, full_name: str) -> None:
     """Raises :class:`~runner_e2e.errors.RefusedError` where the repository was renamed, transferred or replaced."""
-    if request.repository_id is not None and number != request.repository_id:
-        raise RefusedError(
-            f"{request.repository} is another repository than the one that the campaign was started in",
-            why=f"its id is {number} and was {request.repository_id}: the old one was renamed or deleted",
-            fix="look at what became of the old one; plan a new campaign for this one",
-        )
+    if request.repository_id is not None:
+        check_same_number(request.repository, number, request.repository_id)
     if full_name.lower() != request.repository.lower():
         raise RefusedError(
             f"{request.repository} is called {full_name} now",
             why="it was renamed or transferred, and sealed selections are bound to the name",
             fix=f"watch what was sent to its end, then plan the rest anew with --repo {full_name}",
+        )
+
+
+def check_same_number(name: str, number: int, before: int) -> None:
+    """Raises :class:`~runner_e2e.errors.RefusedError` where the repository *name* is not the one that it was."""
+    if number != before:
+        raise RefusedError(
+            f"{name} is another repository than the one that the campaign was started in",
+            why=f"its id is {number} and was {before}: the old one was renamed or deleted",
+            fix="look at what became of the old one; plan a new campaign for this one",
         )
 
 
