@@ -544,7 +544,6 @@ def test_a_token_of_an_app(scene: ClientScene) -> None:
     scene.state.tokens["token-of-app"] = scene.state.add_user("cells[bot]", 77, kind="Bot")
     scene.player._allowlist = "[77]"
     scene.token = "token-of-app"
-    scene.double.faults.order("forbidden", "GET", "^/user$")
     campaign = scene.plan()
     scene.run(campaign)
     scene.check(campaign)

@@ -103,6 +103,8 @@ def get_repository(state: State, _: Request) -> Reply:
 @route("GET", "/user")
 def get_authenticated(_: State, request: Request) -> Reply:
     """GET /user."""
+    if request.user.kind == "Bot":
+        raise ApiError(403, "Resource not accessible by integration")
     return Reply(data=shapes._filled("PublicUser", shapes.user(request.user)), model="PublicUser")
 
 

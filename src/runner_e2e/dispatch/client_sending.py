@@ -45,7 +45,7 @@ def check_campaign(context: Context, campaign: CampaignState) -> CampaignState:
         inputs=names,
         repository_id=campaign.repository_id,
     )
-    found = preflight(context.api, request, now=context.now())
+    found = preflight(context.api, request, now=context.now)
     context.branch = found.branch
     context.ready = True
     return context.ledger.bind(campaign.id, repository_id=found.repository_id)

@@ -11,14 +11,14 @@ import email.utils
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from runner_e2e.dispatch.answers import is_rate_limit, problem_of
+from runner_e2e.dispatch.answers import problem_of, server_text
 from runner_e2e.dispatch.attachment import CLOCK_SKEW, Identity
 from runner_e2e.dispatch.github_api import segment
 from runner_e2e.dispatch.records import value_of
 from runner_e2e.errors import ConfigurationError, Problem, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from runner_e2e.dispatch.answers import Answer
     from runner_e2e.dispatch.github_api import GitHubApi
@@ -65,8 +65,8 @@ class Readiness:
     path: str
 
 
-def preflight(api: GitHubApi, request: Request, *, now: float) -> Readiness:
-    """Checks everything that would stop every dispatch. *now* is this machine's time in seconds since the epoch.
+def preflight(api: GitHubApi, request: Request, *, now: Callable[[], float]) -> Readiness:
+    """Checks everything that would stop every dispatch. *now* tells this machine's time in seconds since the epoch.
 
     Raises :class:`~runner_e2e.errors.RefusedError` with every reason, and :class:`~runner_e2e.errors.GitHubError` where
     GitHub does not say what is needed.
@@ -74,7 +74,7 @@ def preflight(api: GitHubApi, request: Request, *, now: float) -> Readiness:
     answer = api.get("")
     number, branch = value_of(answer.data, int, "id"), value_of(answer.data, str, "default_branch")
     check_same_repository(request, number, value_of(answer.data, str, "full_name"))
-    problems = [*_time(answer, now), *_repository(answer.data), *_actions(api)]
+    problems = [*_time(answer, now()), *_repository(answer.data), *_actions(api)]
     path = ""
     found = api.get(f"actions/workflows/{segment(request.workflow)}", accept={404})
     if found.status == 404:
@@ -144,10 +144,11 @@ def check_inputs(inputs: Mapping[str, str]) -> None:
 
 def read_identity(api: GitHubApi) -> Identity:
     """Whose token it is; of a token of an app GitHub does not say. Raises :class:`~runner_e2e.errors.GitHubError`."""
-    answer = api.get("/user", accept={403, 404})
+    answer = api.get("/user", accept={403})
     if answer.status == 200:
         return Identity(id=value_of(answer.data, int, "id"), login=value_of(answer.data, str, "login"))
-    if is_rate_limit(answer):
+    # Another refusal proves nothing, and our own runs would be taken for those of strangers.
+    if "not accessible by integration" not in server_text(answer).lower():
         raise problem_of(answer)
     return Identity(id=None)
 

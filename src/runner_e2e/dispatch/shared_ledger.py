@@ -516,12 +516,17 @@ def _check_owners(standing: Iterable[Entry], wanted: Sequence[Entry]) -> None:
     owners = {each.campaign: each.owner for each in wanted}
     for each in standing:
         owner = owners.get(each.campaign, each.owner)
-        if each.owner != owner and each.state != "released":
+        if _ledger_of(each.owner) != _ledger_of(owner) and each.state != "released":
             raise RefusedError(
                 f"{each.owner} has started {each.campaign} already, on {each.day}",
                 why="two who run one campaign would pay for its cells twice",
                 fix="watch it where it was started, or plan a campaign of your own",
             )
+
+
+def _ledger_of(owner: str) -> str:
+    """What tells owners apart: the name of an account before it changes with the token, and by itself."""
+    return owner.rpartition("/")[2]
 
 
 def _to_reserve(standing: Mapping[str, Entry], wanted: Sequence[Entry]) -> tuple[dict[str, Entry], list[Entry]]:
