@@ -57,7 +57,6 @@ class Snapshots:
     def take(self, campaign: str, *, budget: CallBudget | None = None, pause: Pause | None = None) -> Snapshot:
         """The state of *campaign* now."""
         state = self._ledger.campaign(campaign)
-        left = budget.left() if budget else None
         return Snapshot(
             campaign=state.id,
             repository=state.repository,
@@ -66,7 +65,7 @@ class Snapshots:
             now=time.time(),
             shards=tuple(self._line(state, shard) for shard in self._ledger.shards(state.id)),
             cap=state.max_cost,
-            calls=None if left is None else Calls(left=left, limit=0, reset=0.0),
+            calls=None if budget is None else _calls(budget),
             pause=pause,
         )
 
@@ -96,6 +95,14 @@ class Snapshots:
             address=run_address(campaign.repository, shard.run),
             note=shard.note,
         )
+
+
+def _calls(budget: CallBudget) -> Calls | None:
+    """What is left of this hour, None where the server has not told."""
+    rate = budget.rate()
+    if rate.remaining is None or rate.reset <= time.time():
+        return None
+    return Calls(left=rate.remaining, limit=rate.limit or 0, reset=rate.reset)
 
 
 # Leaving

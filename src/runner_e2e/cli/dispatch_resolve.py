@@ -8,8 +8,6 @@ import click
 
 from runner_e2e.cells.wording import count
 from runner_e2e.cli.dispatch_session import (
-    Settings,
-    act,
     ask,
     campaign_argument,
     campaign_keys_in,
@@ -67,6 +65,8 @@ def resolve(
     One whose run has the claim is followed. What only a person can decide needs --send-again or --give-up.
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
     """
+    from runner_e2e.cli.dispatch_client import Settings, act
+
     settings = Settings(
         token_variable=token_variable, keys=campaign_keys_in(key_variable), quiet=quiet, as_json=as_json
     )
@@ -109,6 +109,8 @@ def cancel(
     campaign at this moment, on this machine, does all of this in its next round.
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
     """
+    from runner_e2e.cli.dispatch_client import Settings, act
+
     settings = Settings(
         token_variable=token_variable, keys=campaign_keys_in(key_variable), quiet=quiet, as_json=as_json
     )

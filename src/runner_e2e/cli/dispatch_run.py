@@ -9,8 +9,6 @@ import click
 
 from runner_e2e.cells.wording import count
 from runner_e2e.cli.dispatch_session import (
-    Settings,
-    act,
     ask,
     campaign_argument,
     campaign_keys_in,
@@ -67,6 +65,7 @@ def start(
     and `dispatch watch` follows them again.
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end, 128+n left by signal n.
     """
+    from runner_e2e.cli.dispatch_client import Settings, act
     from runner_e2e.cli.dispatch_plan import required_key
     from runner_e2e.dispatch.campaign import read_campaign
     from runner_e2e.dispatch.client import Client
@@ -117,6 +116,8 @@ def watch(
     What was never sent is sent first, as `dispatch start` would have.
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end, 128+n left by signal n.
     """
+    from runner_e2e.cli.dispatch_client import Settings, act
+
     with opened(ledger_path) as ledger:
         state = ledger.find(campaign)
         settings = Settings(
@@ -140,6 +141,8 @@ def resume(
 
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
     """
+    from runner_e2e.cli.dispatch_client import Settings, act
+
     with opened(ledger_path) as ledger:
         state = ledger.find(campaign)
         settings = Settings(

@@ -1,0 +1,90 @@
+"""Runs a client for a verb: it is shown what happens, it can be left, and in the end it is said how things stand."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runner_e2e.cli.dispatch_outcome import conclude
+from runner_e2e.cli.dispatch_progress import Departure, Left, Snapshots, follow
+from runner_e2e.cli.github_options import api_url, connect, find_token
+from runner_e2e.dispatch.call_budget import CallBudget
+from runner_e2e.dispatch.client import Client
+from runner_e2e.dispatch.client_events import Event, Pace
+from runner_e2e.dispatch.conditional import ConditionalReader
+from runner_e2e.dispatch.shared_ledger import SharedLedger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from runner_e2e.dispatch.ledger import Ledger
+    from runner_e2e.dispatch.ledger_records import CampaignState
+
+__all__ = ["Settings", "act"]
+
+# A longer pause is left to the watching loop, which tells of it.
+_PATIENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a client is run and what is shown of it. *poll* is a fixed pause between two looks, in seconds."""
+
+    token_variable: str | None
+    keys: Sequence[bytes]
+    poll: float | None = None
+    quiet: bool = False
+    as_json: bool = False
+
+
+def act(ledger: Ledger, state: CampaignState, settings: Settings, action: Callable[[Client], object]) -> int:
+    """Lets a client do *action* while a person follows it; says how the campaign stands then, and returns the status.
+
+    Raises :class:`~runner_e2e.errors.UsageError` without a token, and what the client raises.
+    """
+    departure, snapshots = Departure(), Snapshots(ledger)
+    left = 0
+    with departure.watched(), follow(quiet=settings.quiet) as progress:
+
+        def say(event: Event) -> None:
+            progress.show(event, lambda pause: snapshots.take(state.id, budget=budget, pause=pause))
+            departure.check()
+
+        budget = CallBudget(
+            ledger,
+            token=find_token(settings.token_variable),
+            url=api_url(),
+            wait=departure.wait,
+            say=lambda text: say(Event(at=time.time(), kind="waiting", text=text)),
+            patience=_PATIENCE_SECONDS,
+        )
+        try:
+            action(_client(ledger, state.repository, settings, budget, say=say, wait=departure.wait))
+        except Left as leaving:
+            left = leaving.number
+    status = conclude(ledger, state.id, as_json=settings.as_json)
+    return 128 + left if left else status
+
+
+def _client(
+    ledger: Ledger,
+    repository: str,
+    settings: Settings,
+    budget: CallBudget,
+    *,
+    say: Callable[[Event], None],
+    wait: Callable[[float], None],
+) -> Client:
+    api = connect(repository, settings.token_variable, limits=budget.limits())
+    return Client(
+        ledger=ledger,
+        shared=SharedLedger(api),
+        api=api,
+        reader=ConditionalReader(api, ledger),
+        keys=settings.keys,
+        now=time.time,
+        wait=wait,
+        say=say,
+        pace=Pace(first=settings.poll, longest=settings.poll) if settings.poll else None,
+    )
