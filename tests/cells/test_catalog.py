@@ -323,6 +323,14 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
         "the artifact './b/c' is there twice",
         "remove one",
     ),
+    "host that is none": (
+        built(top="sandbox: {network: [api.example.com, 'https://example.com']}"),
+        "'https://",
+        "sandbox.network 'https://example.com': it is a URL",
+        "write its host alone",
+    ),
+    "reach that is none": (built(top="sandbox: {network: closed}"), "closed", "'closed' is unknown", "known are"),
+    "no host": (built(top="sandbox: {network: []}"), "[]}", "sandbox.network is empty", "write none"),
     "relative trusted root": (
         built(top=f"artifacts: {{trusted-launch-root: rom, files: [{{path: /a, sha256: {DIGEST}}}]}}"),
         "rom,",

@@ -57,6 +57,7 @@ harness: {command: [run, 1, true], directory: d, env: {A: x, B: 1.5, C: false}, 
 artifacts:
   trusted-launch-root: /rom
   files: [{path: /rom/a, sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef}]
+sandbox: {network: [api.example.com, 10.0.0.0/8]}
 selected-id: {variable: V, detection: auto, argv-fallback: true, sources: [a]}
 confidential: {inputs: [a-b], matrix: [_c], env: [D]}
 lint:

@@ -72,6 +72,7 @@ FILE = "{path: bin/agent, sha256: " + "a" * 64 + "}"
 # What is edited, and the cells (by a part of their ids) whose definition it is.
 RELATED = {
     "artifact": (edited("[python3, harness.py]", f"[python3, harness.py]\nartifacts: {{files: [{FILE}]}}"), ""),
+    "network": (f"sandbox: {{network: [api.example.com]}}\n{SAMPLE}", ""),
     "command": (edited("[python3, harness.py]", "[python3, harness.py, -v]"), ""),
     "order of arguments": (edited("[python3, harness.py]", "[harness.py, python3]"), ""),
     "variable of the harness": (edited("[python3, harness.py]", "[python3, harness.py]\n  env: {A: b}"), ""),

@@ -29,6 +29,7 @@ from runner_e2e.cells.model import (
 )
 from runner_e2e.cells.reading import Reader
 from runner_e2e.errors import ConfigurationError, Place, Problem
+from runner_e2e.sandbox.policy import Network
 from runner_e2e.yaml_positions import Mapping, Scalar, Sequence, compose, decode
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from runner_e2e.cells.reading import Section
+    from runner_e2e.sandbox.policy import Reach
     from runner_e2e.yaml_positions import Node
 
 __all__ = ["MAXIMUM_TIMEOUT", "parse_catalog", "read_catalog"]
@@ -48,6 +50,7 @@ _KEYS = (
     "version",
     "harness",
     "artifacts",
+    "sandbox",
     "selected-id",
     "confidential",
     "lint",
@@ -178,6 +181,7 @@ class _Shape:
             places=reader.places,
             max_parallel=reader.integer(top.get("max-parallel"), "/max-parallel", least=1, most=256),
             artifacts=self._artifacts(_present(top.get("artifacts"))),
+            network=self._network(_present(top.get("sandbox"))),
         )
 
     def _harness(self, node: Node | None) -> Harness:
@@ -210,6 +214,17 @@ class _Shape:
             files.append(Artifact(path=path or "", sha256=sha256 or ""))
         root = reader.name(section.get("trusted-launch-root"), "/artifacts/trusted-launch-root", ABSOLUTE_PATH)
         return Artifacts(files=tuple(files), trusted_launch_root=root or "")
+
+    def _network(self, node: Node | None) -> Network:
+        if node is None:
+            return Network()
+        reader = self.reader
+        chosen = reader.section(node, "/sandbox", ("network",)).get("network")
+        pointer = "/sandbox/network"
+        if isinstance(chosen, Sequence):
+            return Network(reach="hosts", hosts=reader.words(chosen, pointer, empty="name a host, or write none"))
+        reach = reader.choice(chosen, pointer, ("open", "loopback", "none"), default="open")
+        return Network(reach=cast("Reach", reach))
 
     def _variables(self, section: Section) -> dict[str, str]:
         node = _present(section.get("env"))

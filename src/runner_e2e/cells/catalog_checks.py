@@ -14,6 +14,7 @@ from runner_e2e.cells.ids import MAXIMUM_LENGTH, CellId
 from runner_e2e.cells.selectors import excludes
 from runner_e2e.cells.wording import quote, suggestion
 from runner_e2e.errors import Place, Problem
+from runner_e2e.sandbox.hosts import InvalidRuleError, parse_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -81,6 +82,7 @@ def check_meaning(draft: Draft) -> Iterator[Problem]:
     yield from checks.lengths()
     yield from checks.harness()
     yield from checks.artifacts()
+    yield from checks.hosts()
     yield from checks.selected_id()
     yield from checks.variables()
     yield from checks.exclusions(complete=not references)
@@ -277,6 +279,15 @@ class _Checks:
                     fix="remove one of them",
                     place=self.at(f"/artifacts/files/{index}/path"),
                 )
+
+    def hosts(self) -> Iterator[Problem]:
+        """Hosts that agents are to reach and that are none."""
+        for index, text in enumerate(self.catalog.network.hosts):
+            try:
+                parse_rule(text)
+            except InvalidRuleError as error:
+                place = self.at(f"/sandbox/network/{index}")
+                yield Problem(what=f"sandbox.network {error}", fix=error.fix, place=place)
 
     def selected_id(self) -> Iterator[Problem]:
         """A way for the id that cannot work, or that was not allowed."""

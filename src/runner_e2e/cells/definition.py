@@ -1,10 +1,10 @@
 """What defines a cell, as a hash: two runs with one hash did the same thing, so that they may be compared.
 
 Part of it: the id; the timeout and the grace; the harness (command, directory, environment, passed variables,
-hidden paths); the artifacts with their digests, where there are some; how the id reaches the harness; the profile's
-credential and environment; the environment's kind, credential and variables. Not part of it, because none of it
-changes what runs: groups, expected cost, retries, exclusions, manual-only, descriptions, the order of anything that
-has no order, and other cells.
+hidden paths); the artifacts with their digests, where there are some; what agents reach, unless that is open;
+how the id reaches the harness; the profile's credential and environment; the environment's kind, credential and
+variables. Not part of it, because none of it changes what runs: groups, expected cost, retries, exclusions,
+manual-only, descriptions, the order of anything that has no order, and other cells.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ def definition(catalog: Catalog, cell: CellId, *, timeout: float) -> dict[str, o
     environment = catalog.environments[cell.environment]
     harness = catalog.harness
     chosen = catalog.selected_id
+    network = catalog.network
     files = [[file.path, file.sha256] for file in catalog.artifacts.files]
     return {
         **({"artifacts": sorted(files)} if files else {}),
+        **({"network": sorted(network.hosts) or network.reach} if network.reach != "open" else {}),
         "schema": SCHEMA,
         "id": str(cell),
         "timeout": float(timeout),

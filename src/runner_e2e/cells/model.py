@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from runner_e2e.sandbox.policy import OPEN_NETWORK, Network
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -214,7 +216,7 @@ class Catalog:
 
     ``path`` is the file it was read from; ``places`` maps JSON Pointers (``/suites/chat/cases/greeting``; a case
     by its whole name) to where they stand. A file that only configures the lint has no suite. ``max_parallel``
-    limits the jobs of a matrix that run at once (None: GitHub decides).
+    limits the jobs of a matrix that run at once (None: GitHub decides). ``network`` is what agents reach at most.
     """
 
     path: str
@@ -234,3 +236,4 @@ class Catalog:
     max_parallel: int | None = None
     artifacts: Artifacts = Artifacts()
     lint: LintConfiguration = field(default_factory=LintConfiguration)
+    network: Network = OPEN_NETWORK

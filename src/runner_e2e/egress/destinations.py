@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Book", "RefusedDestinationError", "find", "is_of_this_machine", "look_up"]
 
-_MOST_ENTRIES: Final = 500
+_MOST_ENTRIES: Final = 64  # a report of a launch is read up to 64 kB
 _LONGEST_HOST: Final = 253
 
 
@@ -34,7 +34,8 @@ class Book:
 
     def note(self, host: str, port: int, refused: str = "") -> None:
         """Counts one request; of very many different ones, the first are kept."""
-        key = (host[:_LONGEST_HOST], port, refused)
+        shown = "".join(sign if sign.isascii() and sign.isprintable() else "?" for sign in host[:_LONGEST_HOST])
+        key = (shown, port, refused)
         with self.lock:
             if key in self.entries or len(self.entries) < _MOST_ENTRIES:
                 self.entries[key] = self.entries.get(key, 0) + 1

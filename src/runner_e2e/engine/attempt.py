@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,7 @@ from runner_e2e.redact import Redactor
 from runner_e2e.report.billing import Usage
 from runner_e2e.report.fields import InvalidDocumentError, read_document
 from runner_e2e.report.results import RESULT_FILE, Failure, FailureClass, Result, Retry, write_json, write_result
+from runner_e2e.sandbox.proxy import PYTHON_VARIABLE as PROXY_PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,7 +173,9 @@ class Attempt:
         write_result(assemble(self.campaign, self.planned, self.number, unfinished), self.directory / RESULT_FILE)
         catalog = self.campaign.catalog
         confidential = (catalog.selected_id.variable, *catalog.confidential.environment)
-        policy = policy_document(self.campaign.hidden, instance=self.instance, confidential=confidential)
+        policy = policy_document(
+            self.campaign.hidden, instance=self.instance, confidential=confidential, network=catalog.network
+        )
         write_json(policy, self.private / "policy.json")
         if self.listing.files:
             write_json(self.listing.to_document(), self.private / "artifacts.json")
@@ -209,6 +213,8 @@ class Attempt:
         if self.listing.files:
             variables[LISTING_VARIABLE] = str(self.private / "artifacts.json")
             variables[REPORTS_VARIABLE] = str(self.artifact_reports)
+        if self.campaign.catalog.network.reach == "hosts":
+            variables[PROXY_PYTHON] = sys.executable
         if AGENT_SANDBOX.is_file():
             variables[AGENT_SANDBOX_ENTRY] = str(AGENT_SANDBOX)
         if self.planned.selection == "env":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from runner_e2e.errors import UsageError
 from runner_e2e.existence import exists, is_directory, is_file
 from runner_e2e.sandbox.deputies import own_code
-from runner_e2e.sandbox.policy import DROPPED_VARIABLES
+from runner_e2e.sandbox.policy import DROPPED_VARIABLES, OPEN_NETWORK, Network
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,10 +120,13 @@ def _linked_stores(entry: Path) -> list[Path]:
     return stores
 
 
-def policy_document(hidden: HiddenSet, *, instance: Path, confidential: Iterable[str]) -> dict[str, object]:
+def policy_document(
+    hidden: HiddenSet, *, instance: Path, confidential: Iterable[str], network: Network = OPEN_NETWORK
+) -> dict[str, object]:
     """The policy of one attempt, as ``runner-e2e sandbox exec`` reads it.
 
-    *confidential* names variables that no agent is to have, beside those that the sandbox drops always.
+    *confidential* names variables that no agent is to have, beside those that the sandbox drops always; *network* is
+    what agents reach at most.
     """
     return {
         "schema": SCHEMA,
@@ -132,6 +135,7 @@ def policy_document(hidden: HiddenSet, *, instance: Path, confidential: Iterable
         "expose": [str(instance)],
         "read_only": _own_code(),
         "allow_hard_links_in": [str(path) for path in hidden.git],
+        "network": network.to_document(),
         "environment": {"drop": [*DROPPED_VARIABLES, *dict.fromkeys(confidential)]},
     }
 

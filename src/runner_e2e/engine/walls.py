@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from runner_e2e.errors import RefusedError, RunnerE2EError
 from runner_e2e.sandbox.layouts import read_layout
+from runner_e2e.sandbox.policy import Policy
 from runner_e2e.sandbox.probe import StoppedError, append_to_log, run_probe
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def prove_walls(
         return {"why_not": "no cell of the campaign costs money"}
     log = campaign.directory / SERVER_LOG
     try:
-        result = run_probe(read_layout(LAYOUT), stop=cancellation.fileno())
+        policy = Policy(network=campaign.catalog.network)
+        result = run_probe(read_layout(LAYOUT), policy=policy, stop=cancellation.fileno())
         append_to_log(result, log)
     except StoppedError:
         return {"why_not": "the run was stopped"}

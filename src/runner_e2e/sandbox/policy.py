@@ -27,6 +27,7 @@ __all__ = [
     "IDENTITIES",
     "LAYERS",
     "NEEDS",
+    "OPEN_NETWORK",
     "PATH_LISTS",
     "REACHES",
     "SCHEMA",
@@ -107,6 +108,9 @@ class Network(Record):
         return list(self.hosts) if self.reach == "hosts" else self.reach
 
 
+OPEN_NETWORK = Network()
+
+
 class Policy(Record):
     """One launch.
 
@@ -136,7 +140,7 @@ class Policy(Record):
     relay_streams: bool = True
     allow_hard_links: bool = False
     hide_deputies: bool = True
-    network: Network = Network()
+    network: Network = OPEN_NETWORK
     environment: EnvironmentRules = EnvironmentRules()
     layers: Mapping[str, Need] = LAYERS
     limits: Mapping[str, int] = NO_LIMITS
