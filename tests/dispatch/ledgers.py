@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner_e2e.dispatch.campaign import Campaign, PlannedCell, PlannedShard
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.ledger import Ledger
     from runner_e2e.dispatch.ledger_records import ShardState
     from runner_e2e.dispatch.shard_states import State
+
+# Where nothing is cut off, nothing need wait for a disk.
+MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
 
 CAMPAIGN = "c-20260101t000000z-00000000"
 

@@ -144,6 +144,14 @@ class TestPlan:
         with pytest.raises(UsageError, match="named by its file"):
             plan(workflow=workflow)
 
+    @pytest.mark.parametrize("target", ["refs/heads/main", "a" * 40, "fork:main", "a..b", "\udcff"])
+    def test_a_target_that_is_no_branch(self, target: str) -> None:
+        with pytest.raises(RefusedError, match="target"):
+            plan(target=target)
+
+    def test_no_target_is_the_commit_of_the_run(self) -> None:
+        assert plan(target="").target == ""
+
     def test_nothing_to_plan(self) -> None:
         with pytest.raises(UsageError, match="nothing to plan"):
             plan(cells=())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.dispatch.ledgers import CAMPAIGN, PATHS, Clock, Outcome, bring, nonce, outcomes, planned
+from tests.dispatch.ledgers import CAMPAIGN, MEMORY, PATHS, Clock, Outcome, bring, nonce, outcomes, planned
 
 from runner_e2e.dispatch.ledger import Ledger, Move, StaleError, open_ledger
 from runner_e2e.dispatch.money import BudgetError
@@ -17,12 +19,12 @@ from runner_e2e.errors import DefectError, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "ledger.sqlite"
+def path() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder) / "state" / "ledger.sqlite"
 
 
 @pytest.fixture
@@ -266,6 +268,17 @@ class TestMoves:
         shard = bring(acting, acting.shards(CAMPAIGN)[0], PATHS["unknown"])
         with unchanged(acting), pytest.raises(DefectError):
             acting.move(shard, "running")
+
+    def test_what_a_server_may_say_is_no_obstacle(self, acting: Ledger) -> None:
+        shard = bring(acting, acting.shards(CAMPAIGN)[0], PATHS["sent"])
+        shard = acting.move(shard, "unknown", note="half \ud83d of an emoji \0", hinted_run=2**63 - 1)
+        assert (shard.note, shard.hinted_run) == ("half ? of an emoji \0", 2**63 - 1)
+        with unchanged(acting), pytest.raises(DefectError, match="does not fit"):
+            acting.move(shard, "running", run=2**63)
+        acting.remember("k", "1", '"\ud83d"')
+        found = acting.remembered("k")
+        assert found is not None
+        assert found.body == '"\ud83d"'
 
     def test_a_note_lasts_as_long_as_the_state(self, acting: Ledger) -> None:
         shard = bring(acting, acting.shards(CAMPAIGN)[0], ("reserved", "sending"))

@@ -7,12 +7,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.dispatch.ledgers import CAMPAIGN, PATHS, Clock, bring, nonce, planned
+from tests.dispatch.ledgers import CAMPAIGN, MEMORY, PATHS, Clock, bring, nonce, planned
 
 from runner_e2e.dispatch import ledger_file
 from runner_e2e.dispatch.ledger import LedgerError, default_path, open_ledger
@@ -21,9 +22,15 @@ from runner_e2e.dispatch.ledger_schema import VERSION
 from runner_e2e.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -391,7 +398,8 @@ class TestMachines:
             ledger.adopt()
             ledger.adopt()
             assert (ledger.is_copy, ledger.uuid) == (False, uuid)
-            assert ledger._database.execute("SELECT count(*) FROM adoptions").fetchone() == (1,)
+            adoptions = [each for each in ledger.export() if each["kind"] == "adoption"]
+            assert [(each["before"], each["after"]) for each in adoptions] == [(machine_digest(), "another machine")]
             with ledger.acting(CAMPAIGN):
                 bring(ledger, ledger.shards(CAMPAIGN)[1], PATHS["sent"])
         monkeypatch.undo()

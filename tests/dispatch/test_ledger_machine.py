@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.dispatch.ledgers import CAMPAIGN, Clock, nonce, outcomes, planned
+from tests.dispatch.ledgers import CAMPAIGN, MEMORY, Clock, nonce, outcomes, planned
 
 from runner_e2e.dispatch.ledger import Ledger, Move, StaleError, open_ledger
 from runner_e2e.dispatch.ledger_books import check_books
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from runner_e2e.dispatch.ledger_records import ShardState
 
-MEMORY = "/dev/shm"
 SIZES = (2, 1, 3)
 RESERVED = tuple(size * 200 for size in SIZES)
 
@@ -68,8 +66,7 @@ class Clients(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        # In memory where there is such a place: nothing is cut off here, so nothing need wait for a disk.
-        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None)
+        self.folder = tempfile.TemporaryDirectory(dir=MEMORY)
         self.path = Path(self.folder.name) / "ledger.sqlite"
         self.clock = Clock()
         self.models = [Model() for _ in SIZES]

@@ -22,6 +22,7 @@ from runner_e2e.cells.matrix import MAXIMUM_JOBS
 from runner_e2e.cells.sealed import key_id, open_selection, seal
 from runner_e2e.cells.wording import count
 from runner_e2e.dispatch.money import MOST_MICROS, BudgetError, micros, usd
+from runner_e2e.dispatch.target import check_branch_name
 from runner_e2e.errors import ConfigurationError, DefectError, Place, RefusedError, UsageError
 from runner_e2e.report.fields import InvalidDocumentError, read_document
 
@@ -153,10 +154,11 @@ def plan_campaign(  # noqa: PLR0913 - all of them are what a person chooses
     """Spreads *cells* over shards and adds up what they cost. Reads and writes nothing.
 
     *assume_cost* (micro-dollars an attempt) stands for what the catalog does not say. Raises
-    :class:`~runner_e2e.errors.RefusedError` where a cost stays unknown or *max_cost* is too low, and
+    :class:`~runner_e2e.errors.RefusedError` where a cost stays unknown, *max_cost* is too low or *target* is no plain
+    name of a branch, and
     :class:`~runner_e2e.errors.UsageError` for a name that cannot be.
     """
-    _check_names(repository, workflow, cells)
+    _check_names(repository, workflow, target, cells)
     unknown = sum(cell.expected_cost is None for cell in cells)
     if unknown and assume_cost is None:
         raise RefusedError(
@@ -273,7 +275,9 @@ def _spread(cells: Sequence[Cell], key: bytes, campaign: Campaign, *, assumed: i
     return tuple(shards)
 
 
-def _check_names(repository: str, workflow: str, cells: Sequence[Cell]) -> None:
+def _check_names(repository: str, workflow: str, target: str, cells: Sequence[Cell]) -> None:
+    if target:
+        check_branch_name(target)
     if not cells:
         raise UsageError("there is nothing to plan", fix="select at least one cell")
     if not _REPOSITORY.fullmatch(repository):

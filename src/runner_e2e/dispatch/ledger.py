@@ -374,11 +374,11 @@ class Ledger:
         if self._now() - row[2] > _DAY:
             with self._changing(durably=False) as database:
                 database.execute("UPDATE answers SET used_at = ? WHERE key = ?", (self._now(), key))
-        return Remembered(etag=row[0], body=zlib.decompress(row[1]).decode())
+        return Remembered(etag=row[0], body=zlib.decompress(row[1]).decode(errors="surrogatepass"))
 
     def remember(self, key: str, etag: str, body: str) -> None:
         """Remembers an answer; those that nobody used for 30 days, and the oldest of too many, are forgotten."""
-        packed = zlib.compress(body.encode(), 1)
+        packed = zlib.compress(body.encode(errors="surrogatepass"), 1)
         with self._changing(durably=False) as database:
             database.execute(
                 "INSERT INTO answers (key, etag, body, used_at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
@@ -395,7 +395,9 @@ class Ledger:
     # The whole.
 
     def export(self) -> Iterator[dict[str, object]]:
-        """The ledger as documents, one a line of JSON: itself, then each campaign with its shards, cells and events."""
+        """The ledger as documents, one a line of JSON: itself, each campaign with its shards, cells and events, and
+        which machine took it over from which.
+        """
         yield {"kind": "ledger", "schema": EXPORT_SCHEMA, "uuid": self.uuid, "exported_at": self._now()}
         for campaign in reversed(self.campaigns()):
             yield {"kind": "campaign", **asdict(campaign)}
@@ -405,6 +407,10 @@ class Ledger:
                 yield {"kind": "cell", "campaign": campaign.id, **asdict(cell)}
             for event in self.events(campaign.id):
                 yield {"kind": "event", **asdict(event)}
+        with explained(self.path):
+            adoptions = self._database.execute("SELECT at, before, after FROM adoptions ORDER BY number").fetchall()
+        for at, before, after in adoptions:
+            yield {"kind": "adoption", "at": at, "before": before, "after": after}
 
     @contextmanager
     def _changing(self, *, durably: bool = True) -> Iterator[sqlite3.Connection]:

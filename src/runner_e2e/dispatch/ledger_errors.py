@@ -26,8 +26,8 @@ def damaged(path: Path, finding: str) -> LedgerError:
     return LedgerError(
         "the ledger is damaged",
         why=finding,
-        fix="keep the file, restore a copy of it, and start nothing before `runner-e2e dispatch resume` has looked for "
-        "every run; what was sent also stands in the repository's claims and its branch runner-e2e-ledger",
+        fix="keep the file. A copy that was made after the last change may take its place; without one, plan what is "
+        "missing as a new campaign: what was sent stands in the repository's claims and its branch runner-e2e-ledger",
         place=Place(path=str(path)),
     )
 
@@ -44,6 +44,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _explanation(path, error) from error
+    except OverflowError as error:
+        raise DefectError(f"a number does not fit into the ledger: {error}", place=Place(path=str(path))) from error
 
 
 def _name(error: sqlite3.Error) -> str:

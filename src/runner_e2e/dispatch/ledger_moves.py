@@ -87,7 +87,7 @@ def settle(database: sqlite3.Connection, move: Move, settlement: Settlement, *, 
     database.executemany(
         "UPDATE cells SET verdict = ?, actual = ?, kept = ?, attempts = ?, note = ? WHERE campaign = ? AND handle = ?",
         [
-            (each.verdict, each.actual, each.kept, each.attempts, each.note[:_MOST_OF_A_NOTE], number, each.handle)
+            (each.verdict, each.actual, each.kept, each.attempts, _text(each.note), number, each.handle)
             for each in found
         ],
     )
@@ -171,7 +171,7 @@ def _changes(move: Move, now: float) -> dict[str, Any]:
     before, to = move.shard, move.to
     changes: dict[str, Any] = {"state": to}
     if to != before.state or move.note is not None:
-        changes["note"] = (move.note or "")[:_MOST_OF_A_NOTE]
+        changes["note"] = _text(move.note or "")
     given = {field.name: getattr(move, field.name) for field in fields(Move) if field.name in _KEPT}
     if to in ("planned", "reserved"):
         changes |= dict.fromkeys(("run", "attempt", "hinted_run", "intended_at", "sent_at"))
@@ -185,6 +185,11 @@ def _changes(move: Move, now: float) -> dict[str, Any]:
     if before.state == "unpaid" and to == "reserved":
         changes["round"] = before.round + 1
     return changes
+
+
+def _text(note: str) -> str:
+    """A note as the ledger can hold it: what a server said may have half of a surrogate pair in it."""
+    return note[:_MOST_OF_A_NOTE].encode(errors="replace").decode()
 
 
 _KEPT: Final = ("nonce", "run", "attempt", "hinted_run")
