@@ -43,7 +43,7 @@ from runner_e2e.dispatch.run_reservations import Bill, bill_of, claim_within_cap
 from runner_e2e.errors import RunnerE2EError
 from runner_e2e.gha import RunContexts
 from runner_e2e.report.billing import Usage
-from runner_e2e.report.results import Exit, Host, Output, Result, Retry, result_as_json, time_text
+from runner_e2e.report.results import Exit, Failure, Host, Output, Result, Retry, result_as_json, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,16 +97,19 @@ class Player:
     """Plays the runs of *double* with the *catalog* that the target has.
 
     *keys* are the campaign keys that the steps get, the newest first; *allowlist* is the variable's value. *cost* tells
-    what a cell costs in dollars. *at_once* is how many turns :meth:`after_request` gives.
+    what a cell costs in dollars (None: unknown), *passes* whether it does. *at_once* is how many turns
+    :meth:`after_request` gives.
     """
 
     def __init__(
         self, double: Server, catalog: Catalog, *, keys: Sequence[bytes], allowlist: str = "[11]", seed: int = 0,
-        cost: Callable[[Cell], float] = lambda _: 0.5, at_once: int = 3,
+        cost: Callable[[Cell], float | None] = lambda _: 0.5, passes: Callable[[Cell], bool] = lambda _: True,
+        at_once: int = 3,
     ) -> None:  # fmt: skip
         self.payments: list[Payment] = []
         self.double = double
         self._catalog, self._keys, self._allowlist, self._cost = catalog, tuple(keys), allowlist, cost
+        self._passes = passes
         self._random = random.Random(seed)
         self._at_once = at_once
         self._playing: list[_Playing] = []
@@ -359,11 +362,15 @@ class Player:
     def _result(self, run: Run, attempt: Attempt, name: str) -> Result:
         cell = self._cell_of(name)
         now = self.double.state.clock.now()
+        passed, cost = self._passes(cell), self._cost(cell)
+        failure = None if passed else Failure(failure_class="candidate_failure", message="the agent wrote nothing")
         return Result(
             id=cell.id, handle=name, campaign=f"run-{run.id}-{attempt.number}", attempt=1, attempts=1, selection="env",
-            verdict="passed", failure=None, started=time_text(attempt.started_at), ended=time_text(now),
+            verdict="passed" if passed else "failed", failure=failure,
+            started=time_text(attempt.started_at), ended=time_text(now),
             duration_s=now - attempt.started_at, exit=Exit(code=0),
-            usage=Usage(cost_usd=self._cost(cell), cost_status="reported"), retry=Retry(allowed=False, reason="passed"),
+            usage=Usage(cost_usd=cost, cost_status="unknown" if cost is None else "reported"),
+            retry=Retry(allowed=False, reason="passed" if passed else "it failed by its own fault"),
             output=Output(), left_processes=0, sandbox=(), notes=(), definition_hash=cell.definition_hash,
             engine="player", host=Host(kernel="6.8", machine="x86_64", python="3.13"),
         )  # fmt: skip
