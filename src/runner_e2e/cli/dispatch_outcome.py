@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from runner_e2e.cli.dispatch_plan_report import dollars, print_facts
+from runner_e2e.cli.dispatch_plan_report import dollars, listed, print_facts
 from runner_e2e.cli.dispatch_progress import Snapshots
 from runner_e2e.cli.dispatch_session import UNFINISHED, outcome_status
 from runner_e2e.cli.dispatch_view import amount, cells_text, money_text, render, runs_text
@@ -32,29 +32,29 @@ def conclude(ledger: Ledger, campaign: str, *, as_json: bool) -> int:
         print_json(campaign_data(ledger, state))
         return status
     view = Snapshots(ledger).take(state.id)
-    click.echo(f"{state.id}: cells: {cells_text(view)}; shards: {runs_text(view)}; {money_text(view)}")
-    for line in _next(view, state, status):
-        click.echo(f"  {line}")
+    print_facts([("campaign", state.id), *_facts(view), *listed("next", _next(view, state, status))])
     return status
+
+
+def _facts(view: Snapshot) -> list[tuple[str, str]]:
+    return [("shards", runs_text(view)), ("cells", cells_text(view)), ("money", money_text(view))]
 
 
 def _next(view: Snapshot, state: CampaignState, status: int) -> list[str]:
     """What a person can do now."""
     lines = []
     if under_way := len(view.shards) - view.states("settled", "cancelled", "unpaid", "stuck"):
-        verb = "watch" if view.states("planned") < under_way else "resume"
-        lines.append(f"follow it with: runner-e2e dispatch {verb} {state.id}")
+        verb = "watch" if view.states("planned", "reserved") < under_way else "resume"
+        lines.append(f"runner-e2e dispatch {verb} {state.id}")
     told = [each for each in view.shards if each.state in {"stuck", "unpaid"}]
     lines += [f"shard {each.index} is {each.state}{f': {each.note}' if each.note else ''}" for each in told]
-    unpaid = " ".join(f"--send-again {each.index}" for each in view.shards if each.state == "unpaid")
     if view.states("stuck"):
-        lines.append(f"decide with: runner-e2e dispatch resolve {state.id}")
-    if unpaid and state.cancel_asked_at is None:
-        lines.append(
-            f"nothing was paid for what is unpaid; to pay for it: runner-e2e dispatch resolve {state.id} {unpaid}"
-        )
+        lines.append(f"runner-e2e dispatch resolve {state.id}")
+    again = " ".join(f"--send-again {each.index}" for each in view.shards if each.state == "unpaid")
+    if again and state.cancel_asked_at is None:
+        lines.append(f"runner-e2e dispatch resolve {state.id} {again}")
     if status not in {0, UNFINISHED}:
-        lines.append(f"see what did not pass with: runner-e2e dispatch results {state.id} --failed")
+        lines.append(f"runner-e2e dispatch results {state.id} --failed")
     return lines
 
 
@@ -73,9 +73,7 @@ def print_campaign(ledger: Ledger, state: CampaignState) -> None:
             ("campaign", state.id),
             ("repository", f"{state.repository}, {state.workflow}, {state.target or 'the default branch'}"),
             ("planned", state.created_at),
-            ("shards", runs_text(view)),
-            ("cells", cells_text(view)),
-            ("money", money_text(view)),
+            *_facts(view),
         ]
     )
     click.echo()

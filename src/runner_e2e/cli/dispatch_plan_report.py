@@ -25,7 +25,18 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.campaign import Campaign
     from runner_e2e.dispatch.caps import Room
 
-__all__ = ["PLAN_SCHEMA", "Plan", "Surroundings", "check_caps", "plan_data", "print_facts", "print_plan", "requests"]
+__all__ = [
+    "PLAN_SCHEMA",
+    "Plan",
+    "Surroundings",
+    "check_caps",
+    "dollars",
+    "listed",
+    "plan_data",
+    "print_facts",
+    "print_plan",
+    "requests",
+]
 
 PLAN_SCHEMA: Final = "runner-e2e.dispatch-plan/v1"
 
@@ -124,7 +135,7 @@ def _facts(plan: Plan) -> list[tuple[str, str]]:
     needed = requests(len(campaign.shards))
     hour = "an hour has 5,000 (GITHUB_TOKEN: 1,000)"
     facts.append(("requests", f"about {needed.start:,} to start, about {needed.whole:,} in all; {hour}"))
-    return [*facts, *_listed("public", _public(plan))]
+    return [*facts, *listed("public", _public(plan))]
 
 
 def _shards_text(campaign: Campaign) -> str:
@@ -163,7 +174,7 @@ def _caps_facts(plan: Plan) -> list[tuple[str, str]]:
         facts += [_room_text(room) for room in shared]
         if not shared:
             facts.append("none for all operators; `runner-e2e dispatch caps` sets them")
-    return _listed("caps", facts)
+    return listed("caps", facts)
 
 
 def _room_text(room: Room) -> str:
@@ -171,7 +182,7 @@ def _room_text(room: Room) -> str:
     return f"{usd(room.cap or 0)} {room.name}, {usd(room.taken)} taken{unknown}, {usd(room.left or 0)} left"
 
 
-def _listed(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+def listed(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     """One name for several texts."""
     return [(name if not number else "", text) for number, text in enumerate(texts)]
 

@@ -213,15 +213,18 @@ def cells_text(view: Snapshot) -> str:
 
 
 def money_text(view: Snapshot) -> str:
-    """``$195.00 spent, $105.00 reserved, cap $600.00``."""
-    parts = [f"{amount(view.charged)} spent", f"{amount(view.held)} reserved"]
-    return ", ".join([*parts, f"cap {amount(view.cap)}"] if view.cap is not None else parts)
+    """``$195.00 spent, $105.00 reserved, cap $600.00``; cells may cost more than planned, and pass it."""
+    text = f"{amount(view.charged)} spent, {amount(view.held)} reserved"
+    if view.cap is None:
+        return text
+    over = view.charged + view.held - view.cap
+    return f"{text}, cap {amount(view.cap)}{f' passed by {amount(over)}' if over > 0 else ''}"
 
 
 def _calls_text(view: Snapshot) -> str:
     calls = view.calls
     if calls is None:
-        return "none yet"
+        return "no limit is known"
     wait = calls.reset - view.now
     text = f"{calls.left:,} of {calls.limit:,} left" if calls.limit else f"{calls.left:,} left"
     return f"{text}, all again in {duration_text(wait)}" if wait > 0 and calls.left < calls.limit else text
