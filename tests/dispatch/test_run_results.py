@@ -80,6 +80,7 @@ def test_jobs_are_listed_only_for_a_cell_without_a_record(double: Server, api: G
         # A job that GitHub says to go on in a run that it says has ended.
         ({"status": "in_progress", "conclusion": None, "steps": [step(PAID_STEP, "skipped")]},
          ("failed", None, 100 * CENTS)),
+        ({"status": "queued", "conclusion": None, "runner": None}, ("failed", None, 100 * CENTS)),
     ],
 )  # fmt: skip
 def test_what_a_job_tells(
@@ -156,7 +157,7 @@ def test_a_list_that_is_shorter_than_it_says_tells_nothing_of_what_is_missing(
     monkeypatch.setattr(server, "answer", answer)
     _, joined = outcomes_of_run(api, run.id, cells(1))
     assert (joined.cells[0].actual, joined.cells[0].kept) == (None, 100 * CENTS)
-    assert "does not list all jobs" in joined.problems[0]
+    assert "does not tell what the jobs" in joined.problems[0]
     short = 1
     jobs = job_states(api, run.id)
     assert jobs is not None
@@ -181,6 +182,26 @@ def test_an_artifact_that_is_refused_decides_nothing(double: Server, api: GitHub
     assert results.state == "refused"
     assert [(cell.actual, cell.kept) for cell in joined.cells] == [(None, 100 * CENTS), (0, 0)]
     assert "is not taken: it is no zip archive, or was cut off" in joined.problems[0]
+
+
+def test_a_run_whose_last_job_did_not_put_results_together(double: Server, api: GitHubApi) -> None:
+    """It was cancelled by force, or its machine was lost: what the cells' jobs kept each is still there."""
+    run = start_run(double)
+    for number in range(4):
+        add_job(double, run, handle(number), conclusion="success")
+    for number in range(3):
+        keep(double, run, archive([("result.json", record(number))]), name=f"result-{handle(number)}")
+    run.artifacts[1].content = archive([("result.json", record(0, cost=0.0))])  # one cell speaks for another
+    run.artifacts[2].content = archive(
+        (f"attempt-{attempt}/result.json", record(2, attempt=attempt, cost=attempt)) for attempt in (1, 2)
+    )
+    results, joined = outcomes_of_run(api, run.id, cells(4))
+    assert results.state == "missing"
+    assert [(cell.actual, cell.kept) for cell in joined.cells] == [
+        (25 * CENTS, 0), (None, 100 * CENTS), (300 * CENTS, 0), (None, 100 * CENTS)
+    ]  # fmt: skip
+    assert f"the record in it is one of {handle(0)}" in " ".join(joined.problems)
+    assert len([each for each in double.log if not each.path.startswith("/storage/")]) == 3 + 3
 
 
 def test_a_later_attempt_counts_elsewhere(double: Server, api: GitHubApi) -> None:

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from runner_e2e.dispatch.github_api import objects_of
 from runner_e2e.dispatch.ledger_records import Remembered
 from runner_e2e.errors import GitHubError
 
@@ -132,13 +133,15 @@ class ConditionalReader:
         Each page has a condition of its own. Where the list changes between two pages, an object can come twice, and
         is handed out once, by its ``id``. Raises :class:`~runner_e2e.errors.GitHubError`.
         """
-        shape = Shape(name=f"{key}/{item.name}", of=lambda data: [item.of(each) for each in _items(path, key, data)])
+        shape = Shape(
+            name=f"{key}/{item.name}", of=lambda data: [item.of(each) for each in objects_of(data, key, path)]
+        )
         found: list[dict[str, object]] = []
         changed, before = False, None
         for page in range(1, most + 1):
             reading = self.get(path, {**(parameters or {}), "per_page": _PAGE, "page": page}, shape=shape)
             changed |= reading.changed
-            items = _items(path, "", reading.data)
+            items = objects_of(reading.data, "", path)
             if items == before:
                 break
             found += items
@@ -160,13 +163,6 @@ def _data_of(known: Remembered | None) -> tuple[object] | None:
         return (json.loads(known.body),)
     except (ValueError, RecursionError):
         return None
-
-
-def _items(path: str, key: str, data: object) -> list[dict[str, object]]:
-    items = data.get(key) if key and isinstance(data, dict) else data
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise GitHubError(f"GitHub's API answered GET {path} without a list", fix="check the API's URL")
-    return items
 
 
 def _once(items: list[dict[str, object]]) -> tuple[dict[str, object], ...]:

@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections import Counter
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final, Literal
+from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
 
 from runner_e2e.cells.handles import is_handle
 from runner_e2e.dispatch.github_api import RefusedDownloadError
@@ -26,17 +26,29 @@ from runner_e2e.report.fields import InvalidDocumentError, parse_document
 from runner_e2e.report.results import RESULT_FILE, result_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
     from runner_e2e.dispatch.github_api import GitHubApi
     from runner_e2e.report.results import FailureClass, Verdict
 
-__all__ = ["RESULTS", "CellRecord", "Results", "fetch_results", "records_below", "records_in"]
+__all__ = [
+    "RESULTS",
+    "CellRecord",
+    "Results",
+    "fetch_results",
+    "fetch_single_results",
+    "records_below",
+    "records_in",
+]
 
 RESULTS: Final = "results"
 """The artifact that the last job of a campaign's run keeps: one for all cells."""
+_SINGLE: Final = "result-"
+
+_State: TypeAlias = Literal["read", "missing", "expired", "refused"]
+_STATES: Final[tuple[_State, ...]] = ("refused", "expired", "read")
 
 # A record has about 4 kB; the largest one that its reader takes has 4 MiB. A run has 256 cells.
 _MOST_RECORD: Final = 4 * 1024 * 1024
@@ -85,7 +97,7 @@ class Results:
     *problems* are sentences about what could not be taken, for a person; they hold no id.
     """
 
-    state: Literal["read", "missing", "expired", "refused"]
+    state: _State
     records: tuple[CellRecord, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -94,41 +106,62 @@ class _RefusedArchiveError(Exception):
     """The text says what is wrong with the archive, as the end of a sentence about it."""
 
 
-def fetch_results(api: GitHubApi, run: int, *, name: str = RESULTS, before: datetime | None = None) -> Results:
-    """Fetches and reads the artifact *name* of *run*; there is one for each attempt of the run that got so far.
+def fetch_results(api: GitHubApi, run: int, *, before: datetime | None = None) -> Results:
+    """Fetches and reads the artifact :data:`RESULTS` of *run*; each attempt of the run that got so far kept one.
 
     *before* leaves out what was kept from then on: the start of an attempt whose cost counts elsewhere. Takes two
     requests of the API. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried again later; what will
     not change is in the answer.
     """
+    return _read(api, run, {RESULTS: ""}, before)
+
+
+def fetch_single_results(
+    api: GitHubApi, run: int, handles: Collection[str], *, before: datetime | None = None
+) -> Results:
+    """Fetches and reads what the jobs of *handles* kept each, for a run whose last job did not put them together.
+
+    Takes a request for each of them, and a few more. Raises what :func:`fetch_results` raises.
+    """
+    return _read(api, run, {f"{_SINGLE}{handle}": handle for handle in handles}, before)
+
+
+def _read(api: GitHubApi, run: int, names: Mapping[str, str], before: datetime | None) -> Results:
+    """Reads the artifacts of *run* with these *names*, each of which has records of one cell, or of any (empty)."""
     states: list[str] = []
     records: list[CellRecord] = []
     problems: list[str] = []
-    listed = api.whole_list(f"actions/runs/{run}/artifacts", "artifacts", {"name": name})
-    for artifact in listed.items if listed else ():
-        # Old servers do not choose by name.
-        if value_of(artifact, str, "name") != name:
-            continue
-        if before is not None and moment_of(value_of(artifact, str, "created_at")) >= before:
-            continue
+    for artifact in _listed(api, run, names, before):
+        name = value_of(artifact, str, "name")
         try:
-            found = _fetched(api, artifact)
+            found = _fetched(api, artifact, names[name])
         except (_RefusedArchiveError, RefusedDownloadError) as error:
             states.append("refused")
-            problems.append(f"the artifact {name!r} of run {run} is not taken: {_reason(error)}")
+            problems.append(f"the artifact {name} of run {run} is not taken: {_reason(error)}")
             continue
         states.append("read" if found is not None else "expired")
         if found is None:
-            problems.append(f"the artifact {name!r} of run {run} has expired: GitHub keeps it no longer")
+            problems.append(f"the artifact {name} of run {run} has expired: GitHub keeps it no longer")
         else:
             records += found[0]
             problems += [f"run {run}: {problem}" for problem in found[1]]
     # The worst of several: a part that is missing must not look as if everything had been read.
-    state = next((each for each in ("refused", "expired", "read") if each in states), "missing")
-    return Results(state=state, records=tuple(records), problems=tuple(problems))  # type: ignore[arg-type]
+    state: _State = next((each for each in _STATES if each in states), "missing")
+    return Results(state=state, records=tuple(records), problems=tuple(problems))
 
 
-def _fetched(api: GitHubApi, artifact: dict[str, object]) -> tuple[list[CellRecord], list[str]] | None:
+def _listed(api: GitHubApi, run: int, names: Mapping[str, str], before: datetime | None) -> Iterator[dict[str, object]]:
+    only = {"name": next(iter(names))} if len(names) == 1 else None
+    listed = api.whole_list(f"actions/runs/{run}/artifacts", "artifacts", only)
+    for artifact in listed.items if listed else ():
+        # Old servers do not choose by name.
+        if value_of(artifact, str, "name") in names and (
+            before is None or moment_of(value_of(artifact, str, "created_at")) < before
+        ):
+            yield artifact
+
+
+def _fetched(api: GitHubApi, artifact: dict[str, object], of: str) -> tuple[list[CellRecord], list[str]] | None:
     """The records of one artifact and what is wrong with it; None where it has expired."""
     if value_of(artifact, bool, "expired"):
         return None
@@ -145,7 +178,7 @@ def _fetched(api: GitHubApi, artifact: dict[str, object]) -> tuple[list[CellReco
         if isinstance(digest, str) and digest.startswith("sha256:") and digest[7:] != _digest(file):
             raise _RefusedArchiveError("it is not what was uploaded: its digest differs")
         try:
-            return records_in(file)
+            return records_in(file, of=of)
         except InvalidDocumentError as error:
             raise _RefusedArchiveError(str(error)) from None
 
@@ -159,15 +192,15 @@ def _reason(error: Exception) -> str:
     return error.problem.what if isinstance(error, RefusedDownloadError) else str(error)
 
 
-def records_in(file: IO[bytes]) -> tuple[list[CellRecord], list[str]]:
-    """The records in a zip archive, and what of it was left out.
+def records_in(file: IO[bytes], *, of: str = "") -> tuple[list[CellRecord], list[str]]:
+    """The records in a zip archive, and what of it was left out: also every record that is none *of* one cell.
 
     Raises :class:`~runner_e2e.report.fields.InvalidDocumentError` for an archive that is not taken at all.
     """
     _check_end(file)
     try:
         with zipfile.ZipFile(file) as archive:
-            return _records_of(archive)
+            return _records_of(archive, of)
     except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, OSError, struct.error) as error:
         raise InvalidDocumentError(f"it is damaged ({type(error).__name__})") from None
 
@@ -187,7 +220,7 @@ def _check_end(file: IO[bytes]) -> None:
         raise InvalidDocumentError(f"it lists more than {_MOST_ENTRIES:,} files")
 
 
-def _records_of(archive: zipfile.ZipFile) -> tuple[list[CellRecord], list[str]]:
+def _records_of(archive: zipfile.ZipFile, of: str) -> tuple[list[CellRecord], list[str]]:
     records: list[CellRecord] = []
     problems: list[str] = []
     left = _MOST_UNPACKED
@@ -201,7 +234,7 @@ def _records_of(archive: zipfile.ZipFile) -> tuple[list[CellRecord], list[str]]:
             left -= len(content)
             if left <= 0:
                 raise InvalidDocumentError(f"it unpacks to more than {_MOST_UNPACKED:,} bytes")
-        record, why = (None, why) if why else _record(content, entry.filename)
+        record, why = (None, why) if why else _record(content, entry.filename, of)
         if record is None:
             problems.append(f"{_named(entry.filename)} is left out: {why}")
         else:
@@ -240,8 +273,8 @@ def _named(name: str) -> str:
     return name if _OURS.fullmatch(name) else "an entry of the artifact"
 
 
-def _record(content: bytes, name: str) -> tuple[CellRecord | None, str]:
-    """The record in the file *name*, or what is wrong with it."""
+def _record(content: bytes, name: str, of: str = "") -> tuple[CellRecord | None, str]:
+    """The record in the file *name*, of one cell where that is known, or what is wrong with it."""
     try:
         result = result_from(parse_document(content))
     except InvalidDocumentError as error:
@@ -250,7 +283,7 @@ def _record(content: bytes, name: str) -> tuple[CellRecord | None, str]:
     if not is_handle(result.handle) or result.attempt < 1:
         return None, "the record names no cell by a handle, or no attempt"
     told = [found[1] for part in name.split("/")[:-1] if (found := _FOLDER.fullmatch(part))]
-    if any(handle != result.handle for handle in told):
+    if any(handle != result.handle for handle in (*told, of) if handle):
         return None, f"the record in it is one of {result.handle}"
     try:
         cost = None if result.usage.cost_usd is None else micros(result.usage.cost_usd)

@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import BinaryIO
 
-__all__ = ["DEFAULT_URL", "GitHubApi", "Limits", "Listed", "RefusedDownloadError", "UnknownOutcomeError", "segment"]
+__all__ = [
+    "DEFAULT_URL",
+    "GitHubApi",
+    "Limits",
+    "Listed",
+    "RefusedDownloadError",
+    "UnknownOutcomeError",
+    "objects_of",
+    "segment",
+]
 
 DEFAULT_URL: Final = "https://api.github.com"
 API_VERSION: Final = "2022-11-28"
@@ -177,12 +186,10 @@ class GitHubApi:
         A server that knows no pages answers everything at once, to each number. Raises what :meth:`get` raises, also
         for an answer of another shape.
         """
-        before: list[object] = []
+        before: list[dict[str, object]] = []
         for page in range(1, most + 1):
             answer = self.get(path, {**(parameters or {}), "per_page": _PAGE, "page": page})
-            items = answer.data.get(key) if key and isinstance(answer.data, dict) else answer.data
-            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-                raise GitHubError(f"GitHub's API answered GET {path} without a list", fix="check the API's URL")
+            items = objects_of(answer.data, key, path)
             if items == before:
                 return
             yield from items
@@ -203,10 +210,8 @@ class GitHubApi:
             answer = self.get(path, {**(parameters or {}), "per_page": _PAGE, "page": page}, accept={404, 410})
             if answer.status in {404, 410}:
                 return None
-            data = answer.data if isinstance(answer.data, dict) else {}
-            items, total = data.get(key), data.get("total_count")
-            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-                raise GitHubError(f"GitHub's API answered GET {path} without a list", fix="check the API's URL")
+            items = objects_of(answer.data, key, path)
+            total = answer.data.get("total_count") if isinstance(answer.data, dict) else None
             found += items
             if len(items) != _PAGE:
                 break
@@ -395,6 +400,17 @@ def _joined(base: str, location: str) -> str:
         return urljoin(base, location)
     except ValueError:
         return location
+
+
+def objects_of(data: object, key: str, path: str) -> list[dict[str, object]]:
+    """The objects of the list *key* in an answer, empty for a bare one.
+
+    Raises :class:`~runner_e2e.errors.GitHubError` that names *path* where there is none.
+    """
+    items = data.get(key) if key and isinstance(data, dict) else data
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise GitHubError(f"GitHub's API answered GET {path} without a list", fix="check the API's URL")
+    return items
 
 
 def segment(text: str) -> str:

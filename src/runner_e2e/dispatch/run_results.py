@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from runner_e2e.dispatch.downloads import fetch_results
+from runner_e2e.dispatch.downloads import fetch_results, fetch_single_results
 from runner_e2e.dispatch.outcomes import PAID_STEP, JobState, join
 from runner_e2e.dispatch.records import moment_of, value_of
 
@@ -31,17 +31,25 @@ def outcomes_of_run(
     """Fetches what *run* kept and says what became of the cells it was to pay for.
 
     *only_attempt* leaves out what later attempts of the run did, where their cost counts elsewhere. Two requests where
-    every cell has a record, a few more where not. Raises :class:`~runner_e2e.errors.GitHubError` where it should be
+    every cell has a record, a few more where not, and one for each cell whose job kept a record that the run's last job
+    did not take up. Raises :class:`~runner_e2e.errors.GitHubError` where it should be
     tried again later.
     """
-    results = fetch_results(api, run, before=_start(api, run, only_attempt + 1) if only_attempt else None)
+    before = _start(api, run, only_attempt + 1) if only_attempt else None
+    results = fetch_results(api, run, before=before)
     joined = join(expected, results.records)
-    if not joined.without_record:
-        return results, replace(joined, problems=(*results.problems, *joined.problems))
-    jobs = job_states(api, run, only_attempt=only_attempt)
-    joined = join(expected, results.records, jobs)
-    unknown = () if jobs is not None else (f"GitHub does not list all jobs of run {run}: what they paid is not known",)
-    return results, replace(joined, problems=(*results.problems, *unknown, *joined.problems))
+    problems = results.problems
+    if joined.without_record:
+        jobs = job_states(api, run, only_attempt=only_attempt)
+        if jobs is None:
+            problems = (*problems, f"GitHub does not tell what the jobs of run {run} did")
+        joined = join(expected, results.records, jobs)
+        unknown = [cell.handle for cell in joined.cells if cell.kept and cell.handle in joined.without_record]
+        if unknown and results.state in {"missing", "refused"}:
+            single = fetch_single_results(api, run, unknown, before=before)
+            problems = (*problems, *single.problems)
+            joined = join(expected, (*results.records, *single.records), jobs)
+    return results, replace(joined, problems=(*problems, *joined.problems))
 
 
 def _start(api: GitHubApi, run: int, attempt: int) -> datetime | None:
@@ -53,16 +61,19 @@ def _start(api: GitHubApi, run: int, attempt: int) -> datetime | None:
 def job_states(api: GitHubApi, run: int, *, only_attempt: int | None = None) -> tuple[JobState, ...] | None:
     """All jobs of all attempts of a *run* that has ended, or of one of its attempts.
 
-    None where GitHub does not have the run any more, or twice lists fewer jobs than it counts: nothing can be told then
-    from a job that is missing. Raises :class:`~runner_e2e.errors.GitHubError`.
+    None where GitHub does not have the run any more. None too where it twice lists fewer jobs than it counts, or one
+    that has not ended, as a replica does that is behind: nothing can be told then from a job that is missing or does
+    not seem to have begun. Raises :class:`~runner_e2e.errors.GitHubError`.
     """
     path, which = f"actions/runs/{run}/jobs", {"filter": "all"}
     if only_attempt:
         path, which = f"actions/runs/{run}/attempts/{only_attempt}/jobs", {}
     for pause in (_PAUSE, None):
         jobs = api.whole_list(path, "jobs", which, most=_MOST_PAGES)
-        if jobs is None or jobs.complete:
-            return None if jobs is None else tuple(map(_state, jobs.items))
+        if jobs is None:
+            return None
+        if jobs.complete and all(job.get("status") == "completed" for job in jobs.items):
+            return tuple(map(_state, jobs.items))
         if pause is not None:
             api.limits.wait(pause)
     return None
@@ -72,16 +83,16 @@ def _state(job: dict[str, object]) -> JobState:
     listed = job.get("steps")
     steps = [step for step in listed if isinstance(step, dict)] if isinstance(listed, list) else []
     began = job.get("conclusion") != "skipped" and bool(steps or job.get("runner_id"))
-    return JobState(name=value_of(job, str, "name"), began=began, paid=_paid(job, steps) if began else "no")
+    return JobState(name=value_of(job, str, "name"), began=began, paid=_paid(steps) if began else "no")
 
 
-def _paid(job: dict[str, object], steps: Sequence[dict[str, object]]) -> Literal["yes", "no", "unknown"]:
+def _paid(steps: Sequence[dict[str, object]]) -> Literal["yes", "no", "unknown"]:
     """Whether the paid step was started.
 
     A step that was not reached is ``skipped``. A runner that was lost reports no more, so what is missing says nothing.
     """
     step = next((step for step in steps if step.get("name") == PAID_STEP), None)
-    if step is None or job.get("status") != "completed":
+    if step is None or step.get("status") != "completed":
         return "unknown"
     if step.get("conclusion") == "skipped":
         return "no"
