@@ -61,6 +61,7 @@ FAULTS: dict[str, Fault] = {
         Fault("limit-hour", status=403, headers={"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9999999999"}),
         Fault("forbidden", status=403),
         Fault("conflict", status=409),
+        Fault("invalid", status=422),
         Fault("stale-404", status=404),
         Fault("stale-304", status=304),
         Fault("late-list", late=True, carried_out=True),

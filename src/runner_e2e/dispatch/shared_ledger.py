@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.answers import Answer
     from runner_e2e.dispatch.caps import Room
     from runner_e2e.dispatch.github_api import GitHubApi
-    from runner_e2e.errors import RunnerE2EError
 
 __all__ = ["BRANCH", "Caps", "Entry", "SharedLedger"]
 
@@ -74,8 +73,8 @@ _README = """\
 """
 
 
-class _MissingError(RefusedError):
-    """What is to be changed is not there, or not yet for who answered."""
+class _MissingError(GitHubError):
+    """What is to be changed is not there, or not yet for who answered: to be looked for again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,12 +276,17 @@ class SharedLedger:
         """Changes the newest entry of each key, in the file of the month in which it was reserved."""
         if not keys:
             return
+        misses = 0
 
         def change(look: _Look) -> _Write | None:
+            nonlocal misses
             found = self._find(look, keys)
             missing = [key for key in keys if key not in found]
+            misses += bool(missing and look.files)
+            if missing and 0 < misses < _MOST_MISSES:
+                raise _MissingError(f"{missing[0]} is not in the shared ledger", fix="try again")
             if missing and strict:
-                raise _MissingError(
+                raise RefusedError(
                     f"nothing is reserved as {missing[0]} in the shared ledger",
                     why=f"the branch {BRANCH} was deleted or changed by hand",
                     fix=f"look at the history of {BRANCH}",
@@ -380,14 +384,12 @@ class SharedLedger:
 
     def _change(self, change: Callable[[_Look], _Write | None], *, make: bool = True) -> None:
         """Looks and writes until *change* finds nothing left to do, again where somebody else was faster."""
-        problem: RunnerE2EError | None = None
+        problem: GitHubError | None = None
         refusals: dict[tuple[str, str], int] = {}
-        for number, pause in enumerate((*_PAUSES, None), 1):
+        for pause in (*_PAUSES, None):
             try:
                 problem = self._changed(change, refusals, make=make)
             except _MissingError as error:
-                if number >= _MOST_MISSES:
-                    raise
                 problem = error
             if problem is None:
                 return
@@ -433,14 +435,17 @@ class SharedLedger:
         tree = [{"path": path, "mode": "100644", "type": "blob", "content": text} for path, text in files.items()]
 
         def make() -> Answer:
-            made = self._made("git/trees", {"tree": tree})
-            commit = self._made("git/commits", {"message": "Begin the ledger", "tree": made, "parents": []})
-            return self._api.send("POST", "git/refs", {"ref": _REF, "sha": commit}, accept=_REFUSALS)
+            """The last answer, or the first one that is a refusal."""
+            answer = self._api.send("POST", "git/trees", {"tree": tree}, accept=_REFUSALS)
+            if answer.status == 201:
+                data = {"message": "Begin the ledger", "tree": value_of(answer.data, str, "sha"), "parents": []}
+                answer = self._api.send("POST", "git/commits", data, accept=_REFUSALS)
+            if answer.status == 201:
+                data = {"ref": _REF, "sha": value_of(answer.data, str, "sha")}
+                answer = self._api.send("POST", "git/refs", data, accept=_REFUSALS)
+            return answer
 
         return self._written(make, {}, ("", ""))
-
-    def _made(self, path: str, data: dict[str, object]) -> str:
-        return value_of(self._api.send("POST", path, data).data, str, "sha")
 
     def _written(
         self, send: Callable[[], Answer], refusals: dict[tuple[str, str], int], what: tuple[str, str]
