@@ -96,7 +96,14 @@ class Context:
 
     def owner(self) -> str:
         """How the shared ledger names this client: the account, and a part of the local ledger's random number."""
-        return f"{self.identity().login or 'app'}/{self.ledger.uuid[:8]}"
+        return f"{self.identity().login or 'app'}/{self._mark()}"
+
+    def is_owner(self, name: str) -> bool:
+        """Whether the shared ledger names this client so; an account changes with its token, and by itself."""
+        return name.rpartition("/")[2] == self._mark()
+
+    def _mark(self) -> str:
+        return self.ledger.uuid[:8]
 
     def origin(self, campaign: CampaignState) -> Origin:
         """What the runs of *campaign* have in common.

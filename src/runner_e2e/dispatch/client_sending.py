@@ -23,6 +23,8 @@ from runner_e2e.dispatch.shared_ledger_file import Entry
 from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from runner_e2e.dispatch.answers import Answer
     from runner_e2e.dispatch.client_context import Context
     from runner_e2e.dispatch.ledger_records import CampaignState, ShardState
@@ -93,18 +95,26 @@ def _reserve(context: Context, campaign: CampaignState, waiting: tuple[ShardStat
     try:
         context.shared.reserve([_entry(shard, owner) for shard in shards], campaign.max_cost)
     except RefusedError:
-        # Nothing was written: what was reserved here a moment ago is reserved nowhere.
-        back = [
-            Move(shard=shard, to="planned")
-            for shard in shards
-            if shard.index in fresh and shard.nonce not in context.reserved
-        ]
-        context.ledger.move_all(back)
+        _take_back(context, campaign, shards)
         raise
     context.reserved.update(shard.nonce for shard in shards if shard.nonce)
     context.changes += 1
     amount = usd(sum(shard.reserved for shard in shards))
     context.tell("reserved", f"{campaign.id}: {amount} reserved for {count(len(shards), 'shard')}")
+
+
+def _take_back(context: Context, campaign: CampaignState, shards: Sequence[ShardState]) -> None:
+    """Plans anew what is reserved here alone: the shared ledger has refused it.
+
+    Some may stand there all the same, since an earlier client reserved them. Raises
+    :class:`~runner_e2e.errors.GitHubError` where that cannot be seen.
+    """
+    standing = {
+        entry.key
+        for entry in context.shared.entries(campaign.id)
+        if entry.state != "released" and context.is_owner(entry.owner)
+    }
+    context.ledger.move_all(Move(shard=shard, to="planned") for shard in shards if shard.key not in standing)
 
 
 def _move_to_reserved(context: Context, shards: tuple[ShardState, ...]) -> tuple[ShardState, ...]:
