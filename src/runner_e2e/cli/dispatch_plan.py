@@ -87,14 +87,16 @@ def plan(
         now=datetime.now(UTC),
     )
     around = _surroundings(campaign, token_variable, offline=offline)
+    made = report.Plan(campaign=campaign, catalog=catalog, cells=cells, around=around, file=output)
+    if not as_json:
+        report.print_plan(made, public_log=gha.in_actions())
+    report.check_caps(made)
     if output is not None:
         _write(output, campaign_as_json(campaign, key))
-    made = report.Plan(campaign=campaign, catalog=catalog, cells=cells, around=around, file=output)
     if as_json:
         click.echo(json.dumps(report.plan_data(made), separators=(",", ":")))
     else:
-        report.print_plan(made, public_log=gha.in_actions())
-    report.check_caps(made)
+        click.echo(f"\n{report.next_step(made)}")
 
 
 def required_key(variable: str) -> bytes:

@@ -32,6 +32,7 @@ __all__ = [
     "check_caps",
     "dollars",
     "listed",
+    "next_step",
     "plan_data",
     "print_facts",
     "print_plan",
@@ -83,11 +84,13 @@ def print_plan(plan: Plan, *, public_log: bool) -> None:
         _print_groups(plan)
         click.echo()
     print_facts(_facts(plan))
-    click.echo()
+
+
+def next_step(plan: Plan) -> str:
+    """What to do with the plan."""
     if plan.file is None:
-        click.echo("Nothing was written. To keep this campaign for `dispatch start`, add -o FILE.")
-    else:
-        click.echo(f"Written to {plan.file}. Next: runner-e2e dispatch start {plan.file}")
+        return "Nothing was written. To keep this campaign for `dispatch start`, add -o FILE."
+    return f"Written to {plan.file}. Next: runner-e2e dispatch start {plan.file}"
 
 
 def print_facts(facts: Sequence[tuple[str, str]]) -> None:
@@ -191,13 +194,13 @@ def _public(plan: Plan) -> list[str]:
     """What others can see of the campaign, and who they are."""
     readers = "everybody" if plan.around.private is False else f"whoever may read {plan.campaign.repository}"
     if plan.catalog.plain_ids:
-        return [f"{readers} can see the ids of the cells, since the catalog says `plain-ids: true`"]
-    seen = (
-        "handles, verdicts, timeouts, kinds of environments, names of credentials, and how many cells there are; no id"
-    )
-    facts = [f"{readers} can see {seen}"]
+        return [f"{readers} sees the ids of the cells, since the catalog says `plain-ids: true`"]
+    facts = [
+        f"{readers} sees handles, verdicts, timeouts, kinds of environments, names of",
+        "credentials, and how many cells there are; no id, suite, profile or case",
+    ]
     if plan.around.private is False:
-        facts.append("everybody who is signed in to GitHub can download the result records, and they name the cells")
+        facts.append("and can download the result records, which name the cells, when signed in to GitHub")
     return facts
 
 
