@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -409,6 +411,16 @@ class TestClientsThatEnd:
                 bring(second, second.shards(other)[0], PATHS["sent"])
                 bring(acting, acting.shards(CAMPAIGN)[0], PATHS["sent"])
 
+    def test_even_without_locks_a_shard_is_sent_once(self, acting: Ledger, path: Path) -> None:
+        """Somebody removed the folder of the locks: then the versions of the shards decide."""
+        shard = bring(acting, acting.shards(CAMPAIGN)[0], ["reserved"])
+        shutil.rmtree(path.with_name(f"{path.name}.locks"))
+        with open_ledger(path, now=Clock()) as other, other.acting(CAMPAIGN):
+            sent = other.intend(other.shards(CAMPAIGN)[0])
+            with pytest.raises(StaleError):
+                acting.intend(shard)
+            assert other.move(sent, "sent").state == "sent"
+
     def test_an_error_inside_gives_the_lock_back(self, ledger: Ledger) -> None:
         ledger.add(planned(1))
         with pytest.raises(KeyboardInterrupt), ledger.acting(CAMPAIGN):
@@ -467,6 +479,22 @@ class TestLimitsAndAnswers:
         for number in range(6):
             ledger.remember(str(number), "1", "x")
         assert [ledger.remembered(str(number)) is not None for number in range(6)] == [False] * 3 + [True] * 3
+
+
+class TestLargeCampaigns:
+    def test_ten_thousand_cells_are_there_at_once(self, path: Path) -> None:
+        with open_ledger(path, now=Clock()) as ledger:
+            ledger.add(planned(*[250] * 40))
+            with ledger.acting(CAMPAIGN):
+                for shard in ledger.shards(CAMPAIGN):
+                    bring(ledger, shard, PATHS["ended" if shard.index % 2 else "settled"])
+        begin = time.process_time()
+        with open_ledger(path, now=Clock()) as ledger, ledger.acting(CAMPAIGN):
+            assert ledger.campaigns()[0].totals.number("settled", "ended") == 40
+            assert len(ledger.shards(CAMPAIGN)) == 40
+            assert sum(1 for _ in ledger.cells(CAMPAIGN)) == 10_000
+        # A third of a second; the rest is for slow machines.
+        assert time.process_time() - begin < 2
 
 
 class TestExport:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.dispatch.ledgers import CAMPAIGN, MEMORY, PATHS, Clock, bring, nonce, planned
 
-from runner_e2e.dispatch import ledger_file
+from runner_e2e.dispatch import ledger_file, ledger_schema
 from runner_e2e.dispatch.ledger import LedgerError, default_path, open_ledger
 from runner_e2e.dispatch.ledger_lock import machine_digest
 from runner_e2e.dispatch.ledger_schema import VERSION
@@ -187,14 +188,18 @@ class TestVersions:
         refused(kept, f"newer runner-e2e \\(tables of version {VERSION + 1}; this one knows {VERSION}\\)")
         assert kept.read_bytes() == before
 
+    def test_what_was_released_is_never_edited(self) -> None:
+        """A change of a table is another migration. Add its digest; never change one that is here."""
+        released = ["3b18abb502908ce8e088a57fb4228f8aa9ae1630fd93bba3c2028fd2c8b9cd49"]
+        digests = [sha256("\n".join(each).encode()).hexdigest() for each in ledger_schema._MIGRATIONS]
+        assert digests == released
+
     def test_an_older_sqlite_is_told(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
         with pytest.raises(LedgerError, match=r"3\.37\.0 is needed"):
             open_ledger(path, now=Clock())
 
     def test_an_older_ledger_is_brought_up_to_date_once(self, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from runner_e2e.dispatch import ledger_schema
-
         steps = (*ledger_schema._MIGRATIONS, ("CREATE TABLE later (x INTEGER) STRICT",))
         monkeypatch.setattr(ledger_schema, "_MIGRATIONS", steps)
         monkeypatch.setattr(ledger_schema, "VERSION", VERSION + 1)
@@ -205,8 +210,6 @@ class TestVersions:
                 assert ledger._database.execute("SELECT count(*) FROM later").fetchone() == (0,)
 
     def test_a_migration_that_fails_leaves_the_old_one(self, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from runner_e2e.dispatch import ledger_schema
-
         before = [*sqlite3.connect(kept).execute("SELECT sql FROM sqlite_schema")]
         steps = (*ledger_schema._MIGRATIONS, ("CREATE TABLE later (x INTEGER) STRICT", "CREATE TABLE later (x)"))
         with monkeypatch.context() as patch:
@@ -333,6 +336,21 @@ class TestOlderCopies:
         kept.with_name(f"{kept.name}-shm").unlink(missing_ok=True)
         with open_ledger(kept, now=Clock()) as ledger, ledger.acting(CAMPAIGN):
             assert ledger.totals(CAMPAIGN).number("sent") == 2
+
+    @pytest.mark.parametrize("replaced", [False, True])
+    def test_a_ledger_that_is_removed_while_it_is_used_is_noticed_before_anything_is_sent(
+        self, kept: Path, tmp_path: Path, *, replaced: bool
+    ) -> None:
+        aside = tmp_path / "aside"
+        with open_ledger(kept, now=Clock()) as ledger, ledger.acting(CAMPAIGN):
+            shard = bring(ledger, ledger.shards(CAMPAIGN)[1], ["reserved"])
+            kept.rename(aside)
+            if replaced:
+                shutil.copy(aside, kept)
+            with pytest.raises(LedgerError, match="removed or replaced while it was in use"):
+                ledger.intend(shard)
+            aside.rename(kept)
+            assert ledger.intend(shard).state == "sending"
 
     def test_a_damaged_mark_is_none(self, kept: Path) -> None:
         (lock,) = kept.with_name(f"{kept.name}.locks").iterdir()

@@ -63,6 +63,7 @@ class Ledger:
     def __init__(self, database: sqlite3.Connection, path: Path, now: Callable[[], float]) -> None:
         self._database = database
         self._now = now
+        self._file = _file_number(path)
         self._locks: dict[str, Lock] = {}
         self.path = path
 
@@ -416,6 +417,13 @@ class Ledger:
     def _changing(self, *, durably: bool = True) -> Iterator[sqlite3.Connection]:
         """One transaction: all of it is on the disk when this ends without an error, and nothing otherwise."""
         database = self._database
+        if _file_number(self.path) != self._file:
+            raise LedgerError(
+                "the ledger was removed or replaced while it was in use",
+                why="what is written now would stand in no file",
+                fix="put the file back under its name, or end this command and run `runner-e2e dispatch resume`",
+                place=Place(path=str(self.path)),
+            )
         with explained(self.path):
             # Between transactions only, so that the next one is not affected.
             database.execute(f"PRAGMA synchronous = {'FULL' if durably else 'NORMAL'}")
@@ -460,3 +468,12 @@ class Ledger:
                 fix="run `runner-e2e dispatch adopt` when the other copy will not be used again",
                 place=Place(path=str(self.path)),
             )
+
+
+def _file_number(path: Path) -> tuple[int, int] | None:
+    """What tells the file under this name from others; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from runner_e2e.dispatch.shard_states import STATES
-
 if TYPE_CHECKING:
     import sqlite3
 
@@ -50,11 +48,14 @@ _FIRST: Final = (
         cancel_asked_at REAL,
         repository_id INTEGER
     ) STRICT""",
-    f"""CREATE TABLE shards (
+    """CREATE TABLE shards (
         campaign INTEGER NOT NULL REFERENCES campaigns,
         position INTEGER NOT NULL CHECK (position >= 0),
         round INTEGER NOT NULL DEFAULT 1 CHECK (round >= 1),
-        state TEXT NOT NULL DEFAULT 'planned' CHECK (state IN ({", ".join(f"'{state}'" for state in STATES)})),
+        state TEXT NOT NULL DEFAULT 'planned' CHECK (state IN (
+            'planned', 'reserved', 'sending', 'sent', 'unknown', 'running', 'ended', 'settled', 'unpaid', 'stuck',
+            'cancelled'
+        )),
         version INTEGER NOT NULL DEFAULT 1,
         nonce TEXT UNIQUE,
         sealed TEXT NOT NULL,
