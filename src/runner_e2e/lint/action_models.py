@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from runner_e2e.lint.package_data import load_table
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.sighting import Surface
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from runner_e2e.errors import Problem, UsageError
 from runner_e2e.lint.actionlint_places import Places
 from runner_e2e.lint.checkers import Checked
 from runner_e2e.lint.finding import Finding
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.scratch import scratch_file
 from runner_e2e.lint.selection import FOREIGN
 from runner_e2e.lint.values import Confidence

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner_e2e.errors import ConfigurationError, Place
 from runner_e2e.lint.files import find_root
 from runner_e2e.lint.fingerprint import fingerprints
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.render.sources import Sources
 
 if TYPE_CHECKING:

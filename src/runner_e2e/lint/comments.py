@@ -7,9 +7,9 @@ import bisect
 import io
 import re
 import tokenize
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.ir import ShellSyntaxError
 from runner_e2e.lint.shell.parser import CommandParser
 from runner_e2e.lint.source import Source

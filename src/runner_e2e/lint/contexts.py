@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from runner_e2e.lint.expression_data import (
     Textual,
     taints_of,
 )
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import UNKNOWN, Hole, Label, Taint, Value
 
 if TYPE_CHECKING:

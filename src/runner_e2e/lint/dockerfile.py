@@ -6,7 +6,9 @@ import json
 import posixpath
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from runner_e2e.lint.records import dataclass
 
 __all__ = ["Copy", "Image", "read_dockerfile"]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.expression import number_of
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Taint, Value, join, merged
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Dictionary:
     others: Data = Known(None)
 
     @staticmethod
-    def of(entries: Mapping[str, Data], *, others: Data = Known(None)) -> Dictionary:
+    def of(entries: Mapping[str, Data], *, others: Data = Known(None)) -> Dictionary:  # noqa: B008 - it is immutable
         """The dictionary with these names; of two that differ in case only, the first wins."""
         found: dict[str, tuple[str, Data]] = {}
         for name, data in entries.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from runner_e2e.errors import ConfigurationError
 from runner_e2e.lint.commits import LocalPins
 from runner_e2e.lint.files import default_paths
 from runner_e2e.lint.fixes.unchanged import Taken, applied, unchanged_elsewhere
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.repository import Document, Repository, find_root, read_document
 from runner_e2e.lint.rules import RULES
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import bisect
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.result import Ignore
 from runner_e2e.lint.values import Span
 from runner_e2e.yaml_positions import Alias, Mapping, Scalar, Sequence

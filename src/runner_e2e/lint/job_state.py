@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.masks import NO_MASKS, Masks
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, Value
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["JobState", "Scope", "Visible"]
 
 
-@dataclass
+@dataclass(slots=True)
 class JobState:
     """What steps of one job leave for the next ones. Scripts and actions change it in place."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
@@ -42,6 +41,7 @@ from runner_e2e.lint.job_surfaces import (
     report_workflow,
 )
 from runner_e2e.lint.masks import Masks
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.remote_workflows import use_unknown_workflow
 from runner_e2e.lint.run import MAX_DEPTH
 from runner_e2e.lint.shell.results import Files

@@ -6,10 +6,10 @@ not cover its case part alone, and text that was changed on its way is covered o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.contexts import is_cell_id
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, Confidence, Hole, Taint, Value, merged
 
 if TYPE_CHECKING:

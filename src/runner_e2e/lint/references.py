@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.run import MAX_DEPTH
 from runner_e2e.lint.workflow import Action, Block, Workflow, entries, is_action
 from runner_e2e.yaml_positions import Scalar

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
 from runner_e2e.cells.model import RuleConfiguration
 from runner_e2e.errors import Place, Problem
 from runner_e2e.lint.finding import Finding, FlowPlace
 from runner_e2e.lint.globs import Globs
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.rule_settings import RuleSettings
 from runner_e2e.lint.values import Confidence, Span
 

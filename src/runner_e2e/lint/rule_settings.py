@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.globs import Globs
+from runner_e2e.lint.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

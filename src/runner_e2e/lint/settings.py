@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from runner_e2e.cells.wording import quote
 from runner_e2e.errors import ConfigurationError, Place, Problem
 from runner_e2e.lint.files import exists_at, locate
 from runner_e2e.lint.globs import Globs
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.rule_settings import RuleSettings
 
 if TYPE_CHECKING:

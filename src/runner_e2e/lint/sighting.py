@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from runner_e2e.lint.records import dataclass
 
 if TYPE_CHECKING:
     from runner_e2e.lint.values import Origin, Taint

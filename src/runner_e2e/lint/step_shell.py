@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
 from typing import Literal
+
+from runner_e2e.lint.records import dataclass
 
 __all__ = ["StepShell", "step_shell"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression import ExpressionError, parse
@@ -12,6 +11,7 @@ from runner_e2e.lint.fixes.commands import CHANGES
 from runner_e2e.lint.fixes.interpolation import Replacement, as_variable
 from runner_e2e.lint.fixes.scripts import Program, StepScript, script_at
 from runner_e2e.lint.fixes.yaml_edits import replace_part
+from runner_e2e.lint.records import dataclass
 
 if TYPE_CHECKING:
     from runner_e2e.lint.finding import Finding

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression import Access, Call, Constant, Context, ExpressionError, parse, walk
@@ -12,6 +11,7 @@ from runner_e2e.lint.fixes.other_shells import read_in_cmd, read_in_powershell, 
 from runner_e2e.lint.fixes.scripts import Program, form_of, script_at
 from runner_e2e.lint.fixes.variables import entry_with, free_name, is_name, own_variables
 from runner_e2e.lint.fixes.yaml_edits import insert_line, put, replace_part
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.ir import Inserted, Simple
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ writes anything.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
 from runner_e2e.lint.finding import Edit
 from runner_e2e.lint.fixes.yaml_text import Data, block_lines, double_quoted, flow_text, scalar_text
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.workflow import Job, Step
 from runner_e2e.yaml_positions import Alias, Mapping, Node, Scalar, Sequence, compose
 

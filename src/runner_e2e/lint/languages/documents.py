@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.source import PLACEHOLDER
 from runner_e2e.lint.values import Hole, Value, normal
 

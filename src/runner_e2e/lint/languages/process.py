@@ -9,9 +9,9 @@ of :attr:`Process.source`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, Value
 
 if TYPE_CHECKING:

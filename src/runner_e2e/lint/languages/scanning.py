@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from runner_e2e.lint.languages.process import Argument, Launch
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.source import PLACEHOLDER
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.evaluation import EvaluationError, evaluate
@@ -21,6 +21,7 @@ from runner_e2e.lint.expression import (
     walk,
 )
 from runner_e2e.lint.expression_data import truth_of
+from runner_e2e.lint.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

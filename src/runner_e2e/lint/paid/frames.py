@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import FlowPlace
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import Span
 from runner_e2e.lint.workflow import Action, Workflow, entries
 from runner_e2e.yaml_positions import Scalar

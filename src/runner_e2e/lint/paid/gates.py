@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression_data import ANYTHING, NULL, Choice, Data, Dictionary, Known
 from runner_e2e.lint.paid.conditions import AFTER_FAILURE, condition_of, may_be_false, may_hold
 from runner_e2e.lint.paid.references import references
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.workflow import entries, scalars
 from runner_e2e.yaml_positions import Scalar
 

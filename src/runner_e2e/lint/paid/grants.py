@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.workflow import entries
 from runner_e2e.yaml_positions import Scalar
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression import (
@@ -17,6 +16,7 @@ from runner_e2e.lint.expression import (
     embedded,
     parse,
 )
+from runner_e2e.lint.records import dataclass
 from runner_e2e.yaml_positions import Scalar
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.expression import ExpressionError, embedded
 from runner_e2e.lint.finding import FlowPlace
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.ir import Inserted, Literal, Parameter, Simple, Word, statements
 from runner_e2e.lint.shell.parser import parse
 from runner_e2e.lint.source import Source

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from runner_e2e.lint.paid.references import references
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import Origin
 from runner_e2e.lint.workflow import Action, scalars
 from runner_e2e.yaml_positions import Mapping, Scalar, resolved

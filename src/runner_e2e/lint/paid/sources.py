@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from runner_e2e.lint.expression import ExpressionError, embedded, parse
 from runner_e2e.lint.paid.frames import Scope
 from runner_e2e.lint.paid.product import is_product_name
 from runner_e2e.lint.paid.references import references
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.workflow import Action, Block, Workflow, entries, list_of, scalars
 from runner_e2e.yaml_positions import Mapping, Scalar
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.actionlint import PREFIX
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.rules import RULES
 from runner_e2e.lint.selection import FOREIGN
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.finding import Rule
@@ -14,6 +13,7 @@ from runner_e2e.lint.paid.findings import Report
 from runner_e2e.lint.paid.grants import granted
 from runner_e2e.lint.paid.scripts import commands_of
 from runner_e2e.lint.paid.sources import Kind, sources
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import Confidence
 from runner_e2e.lint.workflow import Block
 

@@ -7,9 +7,9 @@ That is a possible flow (medium confidence), not a proven one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
 
 if TYPE_CHECKING:

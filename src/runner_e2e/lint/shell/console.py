@@ -7,9 +7,9 @@ Source: https://docs.github.com/actions/reference/workflow-commands-for-github-a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.command_files import split_line
 from runner_e2e.lint.values import EMPTY, Hole, Text, Value, join, normal
 

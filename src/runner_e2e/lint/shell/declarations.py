@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.expansion import expand_value
 from runner_e2e.lint.shell.filesystem import write_channel
 from runner_e2e.lint.shell.parameters import assign_scalar, name_of_reference

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from runner_e2e.lint.languages import ANALYSERS, language_of
 from runner_e2e.lint.languages.process import Argument
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.filesystem import path_keys, peek_channel, read_channel
 from runner_e2e.lint.shell.processes import ShellProcess, run_process
 from runner_e2e.lint.shell.state import NULL, Field, State, Variable

@@ -6,10 +6,11 @@ splitting and globbing). Every node has the character offsets ``start`` and ``en
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import Value
 
 if TYPE_CHECKING:

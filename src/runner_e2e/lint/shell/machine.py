@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.command_files import append
 from runner_e2e.lint.shell.console import read_console
 from runner_e2e.lint.shell.ir import Foreign

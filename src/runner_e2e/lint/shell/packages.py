@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.filesystem import path_keys
 from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.state import Field

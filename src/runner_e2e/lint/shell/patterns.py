@@ -7,10 +7,10 @@ text says it does, and a hole that it does not provably remove stays, with its l
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value, join, normal
 
 if TYPE_CHECKING:

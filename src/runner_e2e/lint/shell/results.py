@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from runner_e2e.lint.masks import NO_MASKS, Masks
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, Origin, Script, Taint, Text, Value, merged
 
 if TYPE_CHECKING:

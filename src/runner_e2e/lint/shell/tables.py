@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from runner_e2e.lint.package_data import load_table
+from runner_e2e.lint.records import dataclass
 
 __all__ = ["Wrapper", "advice", "builtins", "output_of", "wrapper"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.pieces import at_most, joined, mapped, sliced
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.source import PLACEHOLDER
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Hole, Value, normal
 

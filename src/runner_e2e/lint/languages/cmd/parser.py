@@ -6,8 +6,10 @@ Text is kept as it stands, by its place: variables are put in when a command run
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
+
+from runner_e2e.lint.records import dataclass
 
 __all__ = ["Chain", "For", "Group", "If", "Label", "Node", "Pipe", "Redirection", "Simple", "parse", "shifted"]
 

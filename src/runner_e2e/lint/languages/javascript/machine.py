@@ -8,7 +8,7 @@ kept by :class:`~runner_e2e.lint.languages.process.Process` in the same rhythm.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.values import (
@@ -27,6 +27,7 @@ from runner_e2e.lint.languages.javascript.values import (
 )
 from runner_e2e.lint.languages.pieces import at_most
 from runner_e2e.lint.languages.process import Argument, Launch
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import Confidence, Value, merged
 
 if TYPE_CHECKING:

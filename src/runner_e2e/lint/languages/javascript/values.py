@@ -7,10 +7,10 @@ only :mod:`.machine` writes, so that ways that part can be undone and joined.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from runner_e2e.lint.expression_data import number_text
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Taint, Value, join, merged
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +16,7 @@ from runner_e2e.lint.languages.powershell.values import (
     elements,
     text_of,
 )
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, Value
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.powershell.values import Ps, either, elements, shown, taints_of, text_of
 from runner_e2e.lint.languages.process import Argument, Launch
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ compared by identity: most of what a data class would make for them is left out,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from runner_e2e.lint.records import dataclass
 
 __all__ = [
     "ArrayOf",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.expression_data import number_text
 from runner_e2e.lint.languages.documents import Unknown
 from runner_e2e.lint.languages.pieces import joined
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Taint, Value, join, merged
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.python.memory import Memory
@@ -31,6 +31,7 @@ from runner_e2e.lint.languages.python.objects import (
     join_all,
     text,
 )
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import UNKNOWN, Confidence, Hole, Value, join, merged
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ holds at each end of a way, goes back for the next way, and joins the ends. The 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages.python.objects import (
@@ -25,6 +25,7 @@ from runner_e2e.lint.languages.python.objects import (
     join_cells,
     join_objects,
 )
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import UNKNOWN, Value
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ and are held by :class:`Reference`; everything else is a plain value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import UNKNOWN, Value, merged
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import ast
 import re
 import sys
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.source import PLACEHOLDER
 from runner_e2e.lint.values import EMPTY, Value
 

@@ -1,0 +1,69 @@
+"""Cheap dataclasses: what the lint relies on of them."""
+
+from __future__ import annotations
+
+from dataclasses import field, fields, replace
+
+import pytest
+
+from runner_e2e.lint.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    line: int
+    column: int = 1
+    note: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tree:
+    name: str
+
+
+@dataclass(slots=True)
+class Count:
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    text: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Letter) and self.text.lower() == other.text.lower()
+
+    def __hash__(self) -> int:
+        return hash(self.text.lower())
+
+
+def test_values_are_equal_and_hashed_by_their_fields() -> None:
+    assert Place(1, 2, "a") == Place(1, 2, "b")
+    assert Place(1) != Place(1, 2)
+    assert len({Place(1), Place(1, 1, "x"), Place(2)}) == 2
+    assert replace(Place(1), column=3) == Place(1, 3)
+    assert [one.name for one in fields(Place)] == ["line", "column", "note"]
+
+
+def test_identity_where_it_is_wanted() -> None:
+    tree = Tree(name="a")
+    assert {tree: 1}[tree] == 1
+    assert tree != Tree(name="a")
+
+
+def test_what_may_change_has_no_hash() -> None:
+    count = Count()
+    count.number += 1
+    assert count == Count(1)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(count)
+
+
+def test_a_class_keeps_its_own_equality() -> None:
+    assert {Letter("a"), Letter("A")} == {Letter("a")}
+
+
+def test_a_record_shows_its_fields_and_has_no_others() -> None:
+    assert repr(Place(1, note="n")) == "Place(line=1, column=1, note='n')"
+    assert Place.__doc__ == "Place"
+    assert not hasattr(Place(1), "__dict__")
