@@ -23,6 +23,7 @@ def test_refuses_a_body_that_is_not_json(body: str, said: str) -> None:
     with pytest.raises(GitHubError, match=said):
         parse_body(answer(200), body)
     assert parse_body(answer(502), body).data is None
+    assert parse_body(answer(302), body).data is None
 
 
 @pytest.mark.parametrize(
@@ -55,11 +56,20 @@ def test_text_of_the_server(data: object, text: str) -> None:
         (answer(403, x_ratelimit_remaining="0", x_ratelimit_reset="900"), True, 1),
         (answer(403, x_ratelimit_remaining="0"), True, 60),
         (answer(403, data={"message": "You have exceeded a secondary rate limit"}), True, 60),
+        (answer(403, data={"message": "You have triggered an abuse detection mechanism."}), True, 60),
         (answer(403, data={"message": "Resource not accessible by integration"}), False, None),
         (answer(503, retry_after="5"), False, 5),
         (answer(503), False, None),
         (answer(429, retry_after="Thu, 01 Jan 1970 00:20:00 GMT"), True, 200),
         (answer(429, retry_after="soon"), True, 60),
+        # By the server's own clock, where it tells it.
+        (answer(429, retry_after="Thu, 01 Jan 1970 00:20:00 GMT", date="Thu, 01 Jan 1970 00:19:30 GMT"), True, 30),
+        (
+            answer(403, x_ratelimit_remaining="0", x_ratelimit_reset="1100", date="Thu, 01 Jan 1970 00:18:00 GMT"),
+            True,
+            20,
+        ),
+        (answer(429, retry_after="5", date="yesterday"), True, 5),
     ],
 )
 def test_pauses(given: Answer, limited: bool, pause: float | None) -> None:

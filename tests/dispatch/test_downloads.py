@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import socket
 import struct
+import threading
+import time
 import tracemalloc
 import warnings
 import zipfile
@@ -17,13 +21,14 @@ from tests.github_double import routes, server
 from tests.github_double.routes import Reply
 
 from runner_e2e.dispatch import github_api
-from runner_e2e.dispatch.downloads import fetch_results, records_below, records_in
+from runner_e2e.dispatch.downloads import Results, fetch_results, records_below, records_in
+from runner_e2e.dispatch.github_api import RefusedDownloadError
 from runner_e2e.dispatch.records import moment_of
 from runner_e2e.errors import GitHubError
 from runner_e2e.report.fields import InvalidDocumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.github_double.server import Server
@@ -52,7 +57,33 @@ def test_what_a_run_did_not_keep(double: Server, api: GitHubApi) -> None:
     keep(double, run, b"x", name="results-of-others")
     assert fetch_results(api, run.id).state == "missing"
     del double.state.runs[run.id]
-    assert fetch_results(api, run.id).state == "missing"
+    assert fetch_results(api, run.id) == Results(state="missing", gone=True)
+
+
+def test_a_server_that_does_not_choose_by_name(double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = start_run(double)
+    for number in range(120):
+        keep(double, run, b"x", name=f"result-{handle(number)}")
+    keep(double, run, archive([(ENTRY, record(1))]))
+    real = routes.answer
+
+    def answer(state: State, asked: routes.Request) -> Reply:
+        asked.query.pop("name", None)
+        return real(state, asked)
+
+    monkeypatch.setattr(server, "answer", answer)
+    assert len(fetch_results(api, run.id).records) == 1
+
+
+def test_a_list_that_lacks_an_artifact_is_not_believed(double: Server, api: GitHubApi) -> None:
+    run = start_run(double)
+    keep(double, run, archive([(ENTRY, record(1))]))
+    double.faults.order("late-list", "GET", "artifacts$")
+    assert len(fetch_results(api, run.id).records) == 1
+    for _ in range(2):
+        double.faults.order("late-list", "GET", "artifacts$")
+    with pytest.raises(GitHubError, match="fewer artifacts"):
+        fetch_results(api, run.id)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -226,6 +257,88 @@ def test_a_file_that_takes_for_ever(double: Server, api: GitHubApi, monkeypatch:
     assert "it took longer" in str(caught.value)
 
 
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture
+def host() -> Iterator[Callable[..., str]]:
+    """Hosts of files that send these *parts*, with a *pause* after each."""
+    with contextlib.ExitStack() as stack:
+
+        def listen(*parts: bytes, pause: float = 0.0) -> str:
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            thread = threading.Thread(target=serve, args=(listener, parts, pause), daemon=True)
+            thread.start()
+            return f"http://127.0.0.1:{listener.getsockname()[1]}/file?sig=x"
+
+        yield listen
+
+
+def serve(listener: socket.socket, parts: tuple[bytes, ...], pause: float) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            connection = listener.accept()[0]
+            with connection, contextlib.suppress(OSError):
+                connection.recv(65_536)
+                for part in parts:
+                    connection.sendall(part)
+                    time.sleep(pause)
+
+
+def download(double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, place: str, *, most: int = 100) -> bytes:
+    answering(monkeypatch, {"/zip": Reply(status=302, headers={"Location": place})})
+    file = io.BytesIO(b"what was there before, which is longer")
+    api.download("actions/artifacts/1/zip", file, most=most)
+    return file.getvalue()
+
+
+def test_a_file_in_chunks(
+    double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, host: Callable[..., str]
+) -> None:
+    place = host(CHUNKED, b"5\r\nhello\r\n", b"3\r\nabc\r\n", b"0\r\n\r\n")
+    assert download(double, api, monkeypatch, place) == b"helloabc"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [(CHUNKED, b"5\r\nhello\r\n"), (CHUNKED, b"zz\r\n"), (HEAD + b"Content-Length: 50\r\n\r\n", b"hello"), (b"",)],
+)  # fmt: skip
+def test_a_file_that_is_cut_off_is_no_file(
+    double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, host: Callable[..., str], parts: tuple[bytes, ...]
+) -> None:
+    with pytest.raises(GitHubError, match="cannot be fetched") as caught:
+        download(double, api, monkeypatch, host(*parts))
+    assert "sig=" not in str(caught.value)
+
+
+def test_a_host_that_sends_a_byte_now_and_then(
+    double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, host: Callable[..., str]
+) -> None:
+    monkeypatch.setattr(github_api, "_LONGEST_DOWNLOAD", 0.3)
+    place = host(HEAD + b"Content-Length: 5000\r\n\r\n", *[b"x"] * 5000, pause=0.02)
+    start = time.monotonic()
+    with pytest.raises(GitHubError, match="cannot be fetched"):
+        download(double, api, monkeypatch, place, most=5000)
+    assert time.monotonic() - start < 30
+
+
+def test_a_file_without_an_end(
+    double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, host: Callable[..., str]
+) -> None:
+    place = host(CHUNKED, *[b"5\r\nhello\r\n"] * 100)
+    with pytest.raises(RefusedDownloadError, match="more than 100 bytes"):
+        download(double, api, monkeypatch, place)
+
+
+def test_a_host_that_is_not_there(double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(GitHubError, match="cannot be fetched") as caught:
+        download(double, api, monkeypatch, f"http://127.0.0.1:{port}/file?sig=x")
+    assert "sig=" not in str(caught.value)
+
+
 def test_a_file_that_is_not_the_one_that_was_kept(
     double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +347,17 @@ def test_a_file_that_is_not_the_one_that_was_kept(
     found = fetch_results(api, run)
     assert (found.state, found.records) == ("refused", ())
     assert "its digest differs" in found.problems[0]
+
+
+@pytest.mark.parametrize("broken", [b"", b"PK", archive([(ENTRY, record(1))])[:-9]])
+def test_a_file_that_came_broken_once(
+    double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, broken: bytes
+) -> None:
+    """A proxy that tells no length cuts off unseen."""
+    run = kept(double)
+    answering(monkeypatch, {"/storage/": Reply(raw=broken)}, once=True)
+    found = fetch_results(api, run)
+    assert (found.state, len(found.records), found.problems) == ("read", 1, ())
 
 
 def test_an_old_server_tells_no_digest(double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,6 +173,25 @@ def test_a_run_that_was_deleted(double: Server, api: GitHubApi) -> None:
     assert (joined.cells[0].verdict, joined.cells[0].actual, joined.cells[0].kept) == ("failed", None, 100 * CENTS)
 
 
+@pytest.mark.parametrize("fault", ["stale-404", "late-list"])
+@pytest.mark.parametrize("path", ["artifacts$", "/jobs$", "/zip$"])
+def test_a_replica_that_is_behind_decides_nothing(double: Server, api: GitHubApi, fault: str, path: str) -> None:
+    """It is asked again, or what it lacks stays reserved: no cell that was paid for is said to be free."""
+    run = start_run(double)
+    keep(double, run, archive([entry(0)]))
+    for number in range(2):
+        add_job(double, run, handle(number), conclusion="success")
+    for _ in range(1 + (fault == "late-list")):
+        double.faults.order(fault, "GET", path)
+    if "jobs" in path:
+        double.faults.order(fault, "GET", path)
+    try:
+        _, joined = outcomes_of_run(api, run.id, cells(2))
+    except GitHubError:
+        _, joined = outcomes_of_run(api, run.id, cells(2))
+    assert [(cell.actual, cell.kept) for cell in joined.cells] == [(25 * CENTS, 0), (None, 100 * CENTS)]
+
+
 def test_an_artifact_that_is_refused_decides_nothing(double: Server, api: GitHubApi) -> None:
     run = start_run(double)
     keep(double, run, archive([entry(0), entry(1)])[:-30])

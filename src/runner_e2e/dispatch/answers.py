@@ -27,6 +27,8 @@ __all__ = [
 
 _LONGEST_MESSAGE: Final = 300
 _SECONDS = re.compile(r"[0-9]{1,12}")
+# The second is what servers before 3.7 call a secondary limit.
+_LIMITED = re.compile("rate limit|abuse detection", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api: without other information wait at
@@ -97,7 +99,7 @@ def is_rate_limit(answer: Answer) -> bool:
     return (
         "retry-after" in answer.headers
         or answer.headers.get("x-ratelimit-remaining") == "0"
-        or "rate limit" in server_text(answer).lower()
+        or _LIMITED.search(server_text(answer)) is not None
     )
 
 

@@ -21,7 +21,7 @@ from runner_e2e.cells.handles import is_handle
 from runner_e2e.dispatch.github_api import RefusedDownloadError
 from runner_e2e.dispatch.money import micros
 from runner_e2e.dispatch.records import moment_of, value_of
-from runner_e2e.errors import UsageError
+from runner_e2e.errors import GitHubError, UsageError
 from runner_e2e.report.fields import InvalidDocumentError, parse_document
 from runner_e2e.report.results import RESULT_FILE, result_from
 
@@ -93,13 +93,15 @@ class CellRecord:
 class Results:
     """What a run kept.
 
-    *state*: ``read``, or why there is nothing to read: the artifact is ``missing``, ``expired`` or ``refused``.
+    *state*: ``read``, or why there is nothing to read: the artifact is ``missing``, ``expired`` or ``refused``. *gone*:
+    it is missing because GitHub says that there is no such run, which a replica that is behind may say too.
     *problems* are sentences about what could not be taken, for a person; they hold no id.
     """
 
     state: _State
     records: tuple[CellRecord, ...] = ()
     problems: tuple[str, ...] = ()
+    gone: bool = False
 
 
 class _RefusedArchiveError(Exception):
@@ -131,7 +133,10 @@ def _read(api: GitHubApi, run: int, names: Mapping[str, str], before: datetime |
     states: list[str] = []
     records: list[CellRecord] = []
     problems: list[str] = []
-    for artifact in _listed(api, run, names, before):
+    artifacts = _listed(api, run, names, before)
+    if artifacts is None:
+        return Results(state="missing", gone=True)
+    for artifact in artifacts:
         name = value_of(artifact, str, "name")
         try:
             found = _fetched(api, artifact, names[name])
@@ -150,15 +155,25 @@ def _read(api: GitHubApi, run: int, names: Mapping[str, str], before: datetime |
     return Results(state=state, records=tuple(records), problems=tuple(problems))
 
 
-def _listed(api: GitHubApi, run: int, names: Mapping[str, str], before: datetime | None) -> Iterator[dict[str, object]]:
-    only = {"name": next(iter(names))} if len(names) == 1 else None
-    listed = api.whole_list(f"actions/runs/{run}/artifacts", "artifacts", only)
-    for artifact in listed.items if listed else ():
+def _listed(
+    api: GitHubApi, run: int, names: Mapping[str, str], before: datetime | None
+) -> list[dict[str, object]] | None:
+    """The artifacts of *run* with these *names*; None where GitHub says that there is no such run."""
+    path = f"actions/runs/{run}/artifacts"
+    listed = api.whole_list(path, "artifacts", {"name": next(iter(names))}) if len(names) == 1 else None
+    if listed is None or not listed.complete:
+        listed = api.whole_list(path, "artifacts")
+    if listed is None:
+        return None
+    if not listed.complete:
+        raise GitHubError(f"GitHub lists fewer artifacts of run {run} than it counts", fix="try again")
+    return [
+        artifact
+        for artifact in listed.items
         # Old servers do not choose by name.
-        if value_of(artifact, str, "name") in names and (
-            before is None or moment_of(value_of(artifact, str, "created_at")) < before
-        ):
-            yield artifact
+        if value_of(artifact, str, "name") in names
+        and (before is None or moment_of(value_of(artifact, str, "created_at")) < before)
+    ]
 
 
 def _fetched(api: GitHubApi, artifact: dict[str, object], of: str) -> tuple[list[CellRecord], list[str]] | None:
@@ -168,19 +183,26 @@ def _fetched(api: GitHubApi, artifact: dict[str, object], of: str) -> tuple[list
     size = value_of(artifact, int, "size_in_bytes")
     if size > _MOST_ARCHIVE:
         raise _RefusedArchiveError(f"it has {size:,} bytes, more than {_MOST_ARCHIVE:,}")
+    try:
+        return _opened(api, artifact, of)
+    except InvalidDocumentError:
+        # What was cut off by a proxy that tells no length looks so too; once more, and it is the archive itself.
+        pass
+    try:
+        return _opened(api, artifact, of)
+    except InvalidDocumentError as error:
+        raise _RefusedArchiveError(str(error)) from None
+
+
+def _opened(api: GitHubApi, artifact: dict[str, object], of: str) -> tuple[list[CellRecord], list[str]] | None:
     digest = artifact.get("digest")
+    path = f"actions/artifacts/{value_of(artifact, int, 'id')}/zip"
     with tempfile.TemporaryFile(prefix="runner-e2e-") as file:
-        answer = api.download(
-            f"actions/artifacts/{value_of(artifact, int, 'id')}/zip", file, most=_MOST_ARCHIVE, accept={404, 410}
-        )
-        if answer.status in {404, 410}:
+        if api.download(path, file, most=_MOST_ARCHIVE, accept={410}).status == 410:
             return None
         if isinstance(digest, str) and digest.startswith("sha256:") and digest[7:] != _digest(file):
-            raise _RefusedArchiveError("it is not what was uploaded: its digest differs")
-        try:
-            return records_in(file, of=of)
-        except InvalidDocumentError as error:
-            raise _RefusedArchiveError(str(error)) from None
+            raise InvalidDocumentError("it is not what was uploaded: its digest differs")
+        return records_in(file, of=of)
 
 
 def _digest(file: IO[bytes]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from runner_e2e.dispatch.downloads import fetch_results, fetch_single_results
 from runner_e2e.dispatch.outcomes import PAID_STEP, JobState, join
 from runner_e2e.dispatch.records import moment_of, value_of
+from runner_e2e.errors import GitHubError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,8 @@ def outcomes_of_run(
     problems = results.problems
     if joined.without_record:
         jobs = job_states(api, run, only_attempt=only_attempt)
+        if results.gone and jobs is not None:
+            raise GitHubError(f"GitHub has jobs of run {run} and says that there is no such run", fix="try again")
         if jobs is None:
             problems = (*problems, f"GitHub does not tell what the jobs of run {run} did")
         joined = join(expected, results.records, jobs)
