@@ -6,7 +6,7 @@ from dataclasses import field, fields, replace
 
 import pytest
 
-from runner_e2e.lint.records import dataclass
+from runner_e2e.lint.records import cached_property, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +67,22 @@ def test_a_record_shows_its_fields_and_has_no_others() -> None:
     assert repr(Place(1, note="n")) == "Place(line=1, column=1, note='n')"
     assert Place.__doc__ == "Place"
     assert not hasattr(Place(1), "__dict__")
+
+
+class Word:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked = 0
+
+    @cached_property
+    def length(self) -> int:
+        """How long it is."""
+        self.asked += 1
+        return len(self.text)
+
+
+def test_a_property_is_found_out_once_for_each_object() -> None:
+    long, short = Word("long"), Word("a")
+    assert (long.length, long.length, short.length) == (4, 4, 1)
+    assert (long.asked, short.asked) == (1, 1)
+    assert Word.length.__doc__ == "How long it is."

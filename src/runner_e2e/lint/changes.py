@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import UsageError
-from runner_e2e.lint.records import dataclass
+from runner_e2e.lint.records import cached_property, dataclass
 from runner_e2e.lint.settings import CATALOG
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
+
+from runner_e2e.lint.records import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+
+from runner_e2e.lint.records import cached_property
 
 __all__ = ["Globs"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from runner_e2e.lint.action_models import AGENT, UNKNOWN_ACTION, ActionUse, Reach, models_of
@@ -12,7 +11,7 @@ from runner_e2e.lint.action_programs import input_variables, report_unfollowed, 
 from runner_e2e.lint.contexts import WORKSPACE, secret
 from runner_e2e.lint.expression_data import NUMBER, Choice, Data, Dictionary, Known, Textual, of_value
 from runner_e2e.lint.languages import ANALYSERS
-from runner_e2e.lint.records import dataclass
+from runner_e2e.lint.records import cached_property, dataclass
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.steps import step_data
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Script, Value

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError, Place
 from runner_e2e.lint.contexts import WORKSPACE
 from runner_e2e.lint.files import exists_at, find_root, locate, names_in
+from runner_e2e.lint.records import cached_property
 from runner_e2e.lint.settings import CATALOG, Settings, read_settings
 from runner_e2e.lint.values import Origin, Script
 from runner_e2e.yaml_positions import compose, decode

@@ -10,10 +10,9 @@ from __future__ import annotations
 import bisect
 from dataclasses import field
 from enum import IntEnum
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from runner_e2e.lint.records import dataclass
+from runner_e2e.lint.records import cached_property, dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -6,9 +6,9 @@ must not stop the rest. Nothing is validated here.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.records import cached_property
 from runner_e2e.yaml_positions import Mapping, Node, Scalar, Sequence, resolved
 
 if TYPE_CHECKING:

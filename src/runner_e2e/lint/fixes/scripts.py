@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, is_dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from runner_e2e.lint.expression import Embedded, ExpressionError, embedded
 from runner_e2e.lint.fixes.yaml_edits import Located, node_at
-from runner_e2e.lint.records import dataclass
+from runner_e2e.lint.records import cached_property, dataclass
 from runner_e2e.lint.shell import ir
 from runner_e2e.lint.shell.ir import Inserted, Parameter, Simple, Word, statements
 from runner_e2e.lint.shell.parser import parse

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.paid.secrets import Level
-from runner_e2e.lint.records import dataclass
+from runner_e2e.lint.records import cached_property, dataclass
 from runner_e2e.lint.workflow import Workflow
 
 if TYPE_CHECKING:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import field
-from functools import cached_property
 from pathlib import Path
 
 from runner_e2e.lint.files import find_root
-from runner_e2e.lint.records import dataclass
+from runner_e2e.lint.records import cached_property, dataclass
 from runner_e2e.lint.render.sources import Sources
 
 __all__ = ["View"]
