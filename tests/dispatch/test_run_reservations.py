@@ -267,6 +267,30 @@ def test_cells_that_never_began_cost_nothing(scene: Scene, api: GitHubApi) -> No
     assert (settled.charged, scene.kept()[0].state) == (0, "settled")
 
 
+def test_cells_that_end_before_the_paid_step_cost_nothing(scene: Scene) -> None:
+    """The gate of each does not get its answer; the job that settles sees it, while it runs itself."""
+    scene.ledger.set_caps(day=4 * DOLLAR)
+    player, run = scene.player(), scene.scheduled()
+    for _ in IDS:
+        scene.double.faults.order("forbidden", "GET", r"attempts/1$", skip=4)
+    player.play()
+    assert [bool(player.why(run, each)) for each in HANDLES] == [True, True]
+    assert player.payments == []
+    (entry,) = scene.kept()
+    assert (entry.state, entry.charged) == ("settled", 0)
+
+
+def test_a_claim_that_somebody_removed_is_not_paid_for_again(scene: Scene) -> None:
+    scene.ledger.set_caps(day=9 * DOLLAR)
+    player, (run,) = scene.player(), scene.sent()
+    player.play()
+    scene.state.refs = {name: sha for name, sha in scene.state.refs.items() if "claims" not in name}
+    again = scene.state.dispatch("paid-campaign.yml", "main", run.inputs, run.actor)
+    player.play()
+    assert len(player.payments) == 2
+    assert f"{run.inputs['nonce']} is settled in the shared ledger" in player.why(again, "Claim")
+
+
 def test_nothing_is_known_and_all_is_kept(scene: Scene, api: GitHubApi) -> None:
     scene.ledger.set_caps(day=4 * DOLLAR)
     player, run = scene.player(), scene.scheduled()

@@ -56,7 +56,7 @@ def claim_within_caps(api: GitHubApi, claim: Claim, bill: Bill, *, commit: str) 
     entry = None
     if _can_be_taken(api, claim):
         entry = SharedLedger(api).reserve_for_nonce(_entry_of(claim, bill))
-        _check_coverage(entry, bill)
+        _check_coverage(entry, bill, claim)
     take_claim(api, claim, commit=commit)
     return entry
 
@@ -114,7 +114,7 @@ def settle_run(
     own = _of_attempt(api, claim, records)
     joined = join(expected, own)
     if joined.without_record:
-        joined = join(expected, own, job_states(api, claim.run, only_attempt=claim.attempt))
+        joined = join(expected, own, job_states(api, claim.run, only_attempt=claim.attempt, inside=True))
     unknown = any(each.kept for each in joined.cells)
     nothing_known = all(each.actual is None for each in joined.cells)
     charged = None if unknown and (nothing_known or entry.reserved is None) else joined.actual + joined.kept
@@ -153,9 +153,17 @@ def _entry_of(claim: Claim, bill: Bill, earlier: Entry | None = None) -> Entry:
     )
 
 
-def _check_coverage(entry: Entry | None, bill: Bill) -> None:
+def _check_coverage(entry: Entry | None, bill: Bill, claim: Claim) -> None:
     """A client plans with the catalog that it has, a run with that of its target."""
-    if entry is None or entry.reserved is None or bill.reserved is None or bill.reserved <= entry.reserved:
+    if entry is None:
+        return
+    if entry.state == "settled":
+        raise RefusedError(
+            f"{claim.name} is settled in the shared ledger ({entry.key}), and its claim is free",
+            why="it was paid for, and the claim was removed since" if entry.charged else "it was given up",
+            fix="start a new run; see who removed the ref of the claim",
+        )
+    if entry.reserved is None or bill.reserved is None or bill.reserved <= entry.reserved:
         return
     raise RefusedError(
         f"this run may cost {usd(bill.reserved)}, and {usd(entry.reserved)} are reserved for it ({entry.key})",

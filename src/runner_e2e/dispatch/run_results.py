@@ -61,8 +61,12 @@ def _start(api: GitHubApi, run: int, attempt: int) -> datetime | None:
     return moment_of(value_of(answer.data, str, "run_started_at")) if answer.status == 200 else None
 
 
-def job_states(api: GitHubApi, run: int, *, only_attempt: int | None = None) -> tuple[JobState, ...] | None:
+def job_states(
+    api: GitHubApi, run: int, *, only_attempt: int | None = None, inside: bool = False
+) -> tuple[JobState, ...] | None:
     """All jobs of all attempts of a *run* that has ended, or of one of its attempts.
+
+    *inside*: a job of the run asks, after all jobs that are named by cells; it has not ended itself.
 
     None where GitHub does not have the run any more. None too where it twice lists fewer jobs than it counts, or one
     that has not ended, as a replica does that is behind: nothing can be told then from a job that is missing or does
@@ -75,8 +79,12 @@ def job_states(api: GitHubApi, run: int, *, only_attempt: int | None = None) -> 
         jobs = api.whole_list(path, "jobs", which, most=_MOST_PAGES)
         if jobs is None:
             return None
-        if jobs.complete and all(job.get("status") == "completed" for job in jobs.items):
-            return tuple(map(_state, jobs.items))
+        states = tuple(map(_state, jobs.items))
+        over = [job.get("status") == "completed" for job in jobs.items]
+        if jobs.complete and all(
+            ended or (inside and not state.handle) for ended, state in zip(over, states, strict=True)
+        ):
+            return states
         if pause is not None:
             api.limits.wait(pause)
     return None
