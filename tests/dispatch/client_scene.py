@@ -65,8 +65,10 @@ class ClientScene:
     def __post_init__(self) -> None:
         self.state = self.double.state
         self.double.validating = False
+        self.directory.mkdir(exist_ok=True)
         (self.directory / "catalog.yml").write_text(CATALOG)
         self.catalog = read_catalog(self.directory / "catalog.yml")
+        self.state.workflows.clear()
         self.workflow = self.state.add_workflow(
             PATH, inputs={"nonce": False, "selection": False, "target": False},
             run_name="Paid campaign ${{ inputs.nonce }}",

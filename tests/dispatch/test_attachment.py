@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner_e2e.dispatch.attachment import (
+    CLAIMS_LAST,
     CLOCK_SKEW,
     GRACE_ANSWERED,
     GRACE_UNKNOWN,
@@ -83,6 +84,12 @@ def kind(decision: Decision) -> tuple[object, ...]:
         (SOUGHT, [run(1, "completed")], None, 0, (Burn,)),
         (SOUGHT, [run(1, "completed"), run(2, "queued")], None, 86_400, (Wait, None, 2)),
         (HINTED, [run(1, "completed")], None, 0, (Burn,)),
+        # A claim may have been removed by now.
+        (SOUGHT, [], None, CLAIMS_LAST + 1, (Ask,)),
+        (SOUGHT, [run(1, "completed")], None, CLAIMS_LAST + 1, (Attach, 1)),
+        (SOUGHT, [run(1, "completed"), run(2, "completed")], None, CLAIMS_LAST + 1, (Ask,)),
+        (SOUGHT, [], claimed(7), CLAIMS_LAST + 1, (Look, 7)),
+        (SOUGHT, [], BURNED, CLAIMS_LAST + 1, (Unpaid,)),
         # A stranger's run with our nonce is not waited for.
         (SOUGHT, [run(3, actor=Account(id=66, login="mallory", kind="User"))], None, GRACE_UNKNOWN, (Burn,)),
         # Somebody holds it
@@ -164,7 +171,7 @@ HOLDERS = st.one_of(st.none(), st.just(BURNED), st.just(NO_TAG), st.integers(1, 
     sought=st.sampled_from([SOUGHT, ANSWERED, HINTED]),
     runs=st.lists(RUNS, max_size=4, unique_by=lambda each: each.id),
     holder=HOLDERS,
-    after=st.floats(0, 1e6),
+    after=st.floats(0, 4e6),
     gone=st.frozensets(st.integers(1, 6), max_size=2),
 )
 def test_what_may_never_follow(
@@ -174,13 +181,14 @@ def test_what_may_never_follow(
     decision = decide(sought, seen, ORIGIN)
     # Unpaid is only what was burned, and a run is only the one that holds the claim.
     assert isinstance(decision, Unpaid) == (holder == BURNED)
-    if isinstance(decision, Attach):
+    if isinstance(decision, Attach) and after <= CLAIMS_LAST:
         assert holder is not None
         assert holder.claim is not None
         assert decision.run == holder.claim.run
     if isinstance(decision, Burn | Wait):
         assert holder is None
     if isinstance(decision, Burn):
+        assert after <= CLAIMS_LAST
         assert all(foreign_because(each, sought, ORIGIN) or each.status == "completed" for each in runs)
     if isinstance(decision, Look):
         assert decision.run not in gone

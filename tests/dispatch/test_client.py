@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.dispatch.client_scene import KEY, ClientScene
+from tests.github_double.crash import CrashError
+from tests.github_double.faults import FAULTS
 
-from runner_e2e.cells.sealed import new_nonce
 from runner_e2e.dispatch.attachment import GRACE_UNKNOWN
 from runner_e2e.dispatch.claim import CLAIMS
+from runner_e2e.dispatch.github_api import Limits
 from runner_e2e.dispatch.money import BudgetError
 from runner_e2e.dispatch.shared_ledger import SharedLedger
-from runner_e2e.errors import GitHubError, RefusedError, UsageError
+from runner_e2e.errors import GitHubError, RefusedError, RunnerE2EError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.github_double.server import Server
     from tests.github_double.state import Run
+
+    from runner_e2e.dispatch.campaign import Campaign
 
 
 @pytest.fixture
@@ -586,4 +591,77 @@ def test_a_nonce_names_no_cell(scene: ClientScene) -> None:
     text = json.dumps(sent.body)
     assert "chat" not in text
     assert "cell-" not in text
-    assert len(new_nonce.__doc__ or "") > 0
+
+
+# Everything, at every request
+
+
+def go_on(scene: ClientScene, campaign: Campaign, *, most: int = 12) -> None:
+    """What a patient person does: the same command again after each error, until nothing is open."""
+    for _ in range(most):
+        try:
+            scene.run(campaign)
+        except RunnerE2EError:
+            scene.wait(60)
+            continue
+        return
+    raise AssertionError("the campaign does not end")
+
+
+REQUESTS = range(1, 26)
+# Those that hang take as long as the client has patience.
+QUICK = tuple(name for name in FAULTS if not name.endswith("-hang"))
+
+
+def test_how_many_requests_a_campaign_takes(scene: ClientScene) -> None:
+    """The tests below reach each of them."""
+    counted: list[str] = []
+    campaign = scene.plan()
+    with scene.client() as client:
+        client._context.api.limits = Limits(before=counted.append, wait=scene.wait, now=scene.state.clock.now)
+        client.start(campaign)
+        client.watch(campaign.id)
+    assert 12 < len(counted) < REQUESTS.stop
+
+
+@pytest.mark.parametrize("sent", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", REQUESTS)
+def test_a_crash_at_every_request(scene: ClientScene, number: int, sent: bool) -> None:
+    campaign = scene.plan()
+    with contextlib.suppress(CrashError), scene.client(crash_at=number, sent=sent) as client:
+        client.start(campaign)
+        client.watch(campaign.id)
+    go_on(scene, campaign)
+    scene.check(campaign)
+    # What was not sent when the client died is proven not to be, and then a person may send it again.
+    assert scene.states(campaign) == (["settled"] if scene.player.payments else ["unpaid"])
+    assert scene.player.payments or not scene.dispatches()
+
+
+@pytest.mark.parametrize("number", REQUESTS)
+def test_faults_at_every_request(double: Server, tmp_path: Path, number: int) -> None:
+    """Each request of client and runs meets some kinds of faults, and each kind many requests."""
+    for kind in QUICK[number % 3 :: 3]:
+        scene = ClientScene(double, tmp_path / kind, seed=number)
+        double.faults.order(kind, "", "", skip=number - 1)
+        campaign = scene.plan()
+        go_on(scene, campaign)
+        scene.check(campaign)
+        assert scene.states(campaign)[0] in {"settled", "unpaid"}, kind
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_storm_of_faults(double: Server, tmp_path: Path, seed: int) -> None:
+    scene = ClientScene(double, tmp_path, seed=seed, shards=3)
+    campaign = scene.plan()
+    double.faults.at_random(seed, 0.15, QUICK)
+    for _ in range(40):
+        with contextlib.suppress(RunnerE2EError):
+            scene.run(campaign)
+            break
+        scene.wait(600)
+    double.faults.at_random(seed, 0.0)
+    go_on(scene, campaign)
+    scene.check(campaign)
+    assert set(scene.states(campaign)) <= {"settled", "unpaid"}
+    assert len(double.faults.fired) > 5

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from runner_e2e.dispatch.records import moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from runner_e2e.dispatch.claim import Holder
     from runner_e2e.dispatch.records import RunRecord
 
 __all__ = [
+    "CLAIMS_LAST",
     "CLOCK_SKEW",
     "GRACE_ANSWERED",
     "GRACE_UNKNOWN",
@@ -47,6 +48,9 @@ money, since the claim is burned first; it costs a run that would have done the 
 
 GRACE_ANSWERED: Final = 1_800.0
 """The same where GitHub said that it took the dispatch: then there is a run, and the list is late."""
+
+CLAIMS_LAST: Final = 35 * 86_400.0
+"""Seconds for which a claim is sure to stand: `dispatch cleanup` removes none that is younger than 40 days."""
 
 CLOCK_SKEW: Final = 600.0
 """Seconds by which the clock of this machine may be ahead of GitHub's; :func:`check_nonce` allows as much."""
@@ -150,6 +154,8 @@ def decide(sought: Sought, seen: Seen, origin: Origin) -> Decision:
     if seen.holder is not None:
         return _held(sought, seen, seen.holder, origin)
     ours = [run for run in seen.runs if not foreign_because(run, sought, origin)]
+    if seen.now - sought.intended_at > CLAIMS_LAST:
+        return _long_ago(ours)
     going = tuple(run for run in ours if run.status != "completed")
     if going:
         return Wait(why=f"run {going[0].id} is {going[0].status} and has not claimed yet", runs=going)
@@ -161,6 +167,13 @@ def decide(sought: Sought, seen: Seen, origin: Origin) -> Decision:
     if seen.now < end:
         return Wait(why="no run with its nonce has appeared yet", until=end)
     return Burn(why="no run with its nonce has appeared")
+
+
+def _long_ago(ours: Sequence[RunRecord]) -> Decision:
+    """The claim may have been removed, so that nobody holds it proves nothing. What the one run did, its jobs tell."""
+    if len(ours) == 1:
+        return Attach(run=ours[0].id, attempt=ours[0].attempt, record=ours[0])
+    return Ask(why=f"it was sent so long ago that its claim may be removed, and {len(ours)} runs carry its nonce")
 
 
 def _held(sought: Sought, seen: Seen, holder: Holder, origin: Origin) -> Decision:

@@ -65,6 +65,9 @@ class Context:
     missed: dict[int, float] = field(default_factory=dict)
     """Runs that GitHub says do not exist, and since when it has said so without a break."""
 
+    fetch_from: dict[int, float] = field(default_factory=dict)
+    """When the results of a run are worth another look, after one that found too few."""
+
     cancelled: dict[int, int] = field(default_factory=dict)
     """Runs that were asked to stop, and how often."""
 

@@ -23,6 +23,7 @@ from runner_e2e.dispatch.attachment import (
     decide,
     twins,
 )
+from runner_e2e.dispatch.call_budget import LimitedError
 from runner_e2e.dispatch.claim import CLAIMS, burn, read_holder
 from runner_e2e.dispatch.conditional import Shape
 from runner_e2e.dispatch.github_api import UnknownOutcomeError, segment
@@ -104,13 +105,15 @@ def _list_runs(context: Context, campaign: CampaignState, shards: Sequence[Shard
     """The runs that can belong to *shards*, of those that were created since the oldest was sent, by id."""
     oldest = min(shard.intended_at or context.now() for shard in shards) - CLOCK_SKEW
     since = datetime.fromtimestamp(oldest, UTC)
-    listing = context.reader.pages(
-        f"actions/workflows/{segment(campaign.workflow)}/runs",
-        "workflow_runs",
-        {"event": "workflow_dispatch", "created": f">={since:%Y-%m-%dT%H:%M:%SZ}"},
-        most=_MOST_PAGES,
-        item=_RUN,
-    )
+    found = {"event": "workflow_dispatch", "created": f">={since:%Y-%m-%dT%H:%M:%SZ}"}
+    try:
+        path = f"actions/workflows/{segment(campaign.workflow)}/runs"
+        listing = context.reader.pages(path, "workflow_runs", found, most=_MOST_PAGES, item=_RUN)
+    except LimitedError:
+        raise
+    except GitHubError:
+        # A workflow whose file was deleted or renamed has no list any more; its runs are still there.
+        listing = context.reader.pages("actions/runs", "workflow_runs", found, most=_MOST_PAGES, item=_RUN)
     nonces = {shard.nonce for shard in shards}
     numbers = {number for shard in shards for number in (shard.run, shard.hinted_run) if number is not None}
     runs = {}

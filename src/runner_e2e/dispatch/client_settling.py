@@ -26,6 +26,7 @@ __all__ = ["RESULTS_GRACE", "give_up", "settle_ended"]
 RESULTS_GRACE: Final = 120.0
 """Seconds after the end of a run during which a result that is missing may still appear: lists can be behind."""
 
+_FETCH_PAUSE: Final = 30.0
 _MOST_PROBLEMS: Final = 3
 
 
@@ -69,17 +70,21 @@ def _joined(context: Context, shard: ShardState) -> _Result | None:
     """
     if shard.run is None:
         raise DefectError(f"shard {shard.index} ended without a run")
+    if context.now() < context.fetch_from.get(shard.run, 0.0):
+        return None
     cells = tuple(context.ledger.cells(shard.campaign, shard.index))
     # A later attempt is new spending, with a reservation of its own.
     only = None if shard.attempt == 1 else 1
     results, joined = outcomes_of_run(context.api, shard.run, cells, only_attempt=only)
-    if joined.kept and context.now() - shard.changed_at < RESULTS_GRACE:
-        return None
     problems = joined.problems
+    # A list of jobs can be behind too, and lack the job of a cell that ran.
+    early = (joined.kept or joined.without_record) and context.now() - shard.changed_at < RESULTS_GRACE
     if joined.kept and results.state == "missing" and read_run(context, shard.run) is None:
-        if not is_gone(context, shard.run):
-            return None
+        early = early or not is_gone(context, shard.run)
         problems = (f"run {shard.run} was deleted, and its results with it",)
+    if early:
+        context.fetch_from[shard.run] = context.now() + _FETCH_PAUSE
+        return None
     return _Result(shard=shard, joined=joined, problems=problems)
 
 
