@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email.utils
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -84,17 +83,17 @@ def test_writes_may_use_what_reads_leave() -> None:
 
 def test_an_hour_ends() -> None:
     rate = learn(Rate(), left(0), NOW)
-    assert rate.left(NOW) == 0
-    assert rate.left(NOW + 600) is None
+    assert rate.remaining == 0
+    assert take(rate, "GET", NOW + 600).remaining is None
     assert pause_before(rate, "GET", NOW + 599)
     assert pause_before(rate, "GET", NOW + 600) is None
 
 
 def test_answers_of_one_hour_in_any_order() -> None:
     rate = learn(learn(Rate(), left(490), NOW), left(500), NOW + 1)
-    assert rate.left(NOW + 1) == 390
-    assert learn(rate, left(999, reset=NOW + 4200), NOW + 601).left(NOW + 601) == 899
-    assert learn(rate, left(999, reset=NOW + 300), NOW + 2).left(NOW + 2) == 390
+    assert rate.remaining == 490
+    assert learn(rate, left(999, reset=NOW + 4200), NOW + 601).remaining == 999
+    assert learn(rate, left(999, reset=NOW + 300), NOW + 2).remaining == 490
 
 
 def test_secondary_limits_in_a_row_double_the_pause() -> None:
@@ -206,6 +205,4 @@ def test_what_is_damaged_is_learned_again(text: str) -> None:
 
 def test_a_server_without_limits_is_only_paced() -> None:
     rate = learn(Rate(stamp=NOW), answer(200), NOW)
-    assert rate.left(NOW) is None
-    assert replace(rate, limit=None) == rate
-    assert rate.kept == 0
+    assert rate == Rate(stamp=NOW)

@@ -157,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
             return reply
         etag = f'"{hashlib.sha256(json.dumps(reply.data, sort_keys=True).encode()).hexdigest()[:32]}"'
         if self.headers.get("If-None-Match") == etag:
-            return Reply(status=304, headers={"ETag": etag})
+            return Reply(status=304, headers={**reply.headers, "ETag": etag})
         reply.headers["ETag"] = etag
         return reply
 

@@ -99,26 +99,6 @@ class CallBudget:
         self._change(lambda rate: rate)
         return self._rate
 
-    def left(self) -> int | None:
-        """How many calls may be sent until the hour is over, None where the server has not told."""
-        return self.rate().left(self._now())
-
-    def waiting_until(self) -> float | None:
-        """When the next read may go out (seconds since the epoch); None: now. Pauses of pacing are none."""
-        now = self._now()
-        rate = self.rate()
-        pause = pause_before(rate, "GET", now)
-        return now + pause.seconds if pause and pause.seconds > _WORTH_TELLING else None
-
-    def interval(self, calls: int, *, least: float) -> float:
-        """Seconds between rounds of *calls* calls, at least *least*, so that what is left lasts until the reset."""
-        now = self._now()
-        rate = self.rate()
-        left = rate.left(now)
-        if left is None:
-            return least
-        return max(least, (rate.reset - now) * calls / left if left > calls else rate.reset - now)
-
     def _wait_for(self, verb: str, *, use: bool) -> None:
         """Waits until a call may go out, and uses what it costs."""
         now = self._now()

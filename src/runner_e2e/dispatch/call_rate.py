@@ -77,12 +77,6 @@ class Rate:
         """How many calls of the hour reads leave alone."""
         return math.ceil((self.limit or 0) * _LEFT_TO_OTHERS)
 
-    def left(self, now: float) -> int | None:
-        """How many reads may still be sent before the reset, None where that is not known."""
-        if self.remaining is None or now >= self.reset:
-            return None
-        return max(0, self.remaining - self.kept)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
