@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from tests.cells.catalogs import parse, sample, wide
 
 from runner_e2e.cells.handles import handle
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from runner_e2e.cells.model import Cell
 
 KEY = bytes(range(32))
+FILE = "campaign-plan-v1.json"
 OTHER = bytes(range(32, 64))
 NOW = datetime(2026, 1, 31, 12, 30, 59, tzinfo=UTC)
 SAMPLE = sample()
@@ -165,6 +168,22 @@ class TestFile:
         assert read_campaign(path, [OTHER, KEY]) == campaign
         assert read_campaign(path, [KEY]).digest == campaign.digest
 
+    @pytest.mark.parametrize("changes", [{}, {"max_cost": 10**9, "target": ""}, {"assume_cost": 0}])
+    def test_it_is_as_its_schema_says(self, changes: dict[str, Any]) -> None:
+        validator = Draft202012Validator(json.loads((files("runner_e2e.dispatch") / "schemas" / FILE).read_text()))
+        document = json.loads(campaign_as_json(plan_wide(**changes), KEY))
+        validator.validate(document)
+        # Nothing may be added to it or left out, at any depth.
+        for part in (document, document["shards"][0], document["shards"][0]["cells"][0]):
+            for name in list(part):
+                value = part.pop(name)
+                assert not validator.is_valid(document), name
+                part[name] = value
+            part["more"] = 1
+            assert not validator.is_valid(document)
+            del part["more"]
+        validator.validate(document)
+
     def test_it_shows_no_id(self) -> None:
         campaign = plan()
         text = campaign_as_json(campaign, KEY)
@@ -243,8 +262,8 @@ def test_an_edited_file_is_refused(tmp_path: Path, edit: Callable[[dict[str, Any
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda text: text.replace("campaign/v1", "campaign/v2"), "of the schema runner-e2e.campaign/v2"),
-        (lambda text: text.replace("campaign/v1", "matrix/v1"), "not of the schema"),
+        (lambda text: text.replace("plan/v1", "plan/v2"), "of the schema runner-e2e.campaign-plan/v2"),
+        (lambda text: text.replace("campaign-plan/v1", "campaign/v1"), "not of the schema"),
         (lambda text: text[: len(text) // 2], "is not JSON"),
         (lambda _: "", "is empty"),
         (lambda _: "[]", "no JSON object"),

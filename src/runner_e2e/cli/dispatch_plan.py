@@ -151,5 +151,5 @@ def _check_replaceable(path: Path) -> None:
         raise UsageError(f"{path} is no file", fix="give another -o FILE")
     with path.open("rb") as stream:
         start = stream.read(200)
-    if b'"runner-e2e.campaign/' not in start:
+    if b'"runner-e2e.campaign-plan/' not in start:
         raise UsageError(f"{path} exists and is no campaign file", fix="give another -o FILE, or remove it")

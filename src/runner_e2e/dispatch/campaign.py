@@ -46,10 +46,10 @@ __all__ = [
     "read_campaign",
 ]
 
-SCHEMA: Final = "runner-e2e.campaign/v1"
+SCHEMA: Final = "runner-e2e.campaign-plan/v1"
 DEFAULT_WORKFLOW: Final = "paid-campaign.yml"
 _ID: Final = re.compile(r"c-[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}")
-_SCHEMA_OF_ANY_VERSION: Final = re.compile(r"runner-e2e\.campaign/v([0-9]{1,6})")
+_SCHEMA_OF_ANY_VERSION: Final = re.compile(r"runner-e2e\.campaign-plan/v([0-9]{1,6})")
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _WORKFLOW: Final = re.compile(r"[^/\\\x00-\x1f\x7f]{1,200}\.ya?ml")
 _MAXIMUM_BYTES: Final = 64 * 1024 * 1024
