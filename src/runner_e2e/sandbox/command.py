@@ -64,6 +64,7 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
     policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide))
     _erase_confidential(policy)
     files = {request.report: _open(request.report)} if request.report else {}
+    begun: list[Report] = []
 
     def started(report: Report) -> None:
         if not request.quiet:
@@ -72,6 +73,7 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
         if reports:
             path = os.path.join(reports, f"{time.time_ns():020d}-{os.getpid()}.json")
             files[path] = _open(path)
+        begun.append(report)
         _write(report, files)
 
     listed = _prepare_listed(request.command[0], log)
@@ -80,14 +82,27 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
     else:
         with listed:
             outcome = launch(policy, request.command, started=started, program=listed.descriptor)
-    if verdict := outcome.report.verdict():
-        log(verdict)
-    if not request.quiet:
-        for line in outcome.report.refusals():
-            log(line)
-    if verdict or outcome.report.asked:
-        _write(outcome.report, files)
+    last = outcome.report.last_lines()
+    for line in (*last, *(() if request.quiet else outcome.report.refusals())):
+        log(line)
+    if last or outcome.report.asked:
+        _complete(outcome.report, begun[0], files, log)
     return outcome.status
+
+
+def _complete(report: Report, before: Report, files: Mapping[str, int], log: Callable[[str], None]) -> None:
+    """Writes the *report* of a launch that has ended over the one *before*, which stays where the disk is full.
+
+    The status is the command's all the same: it ran.
+    """
+    from runner_e2e.errors import LaunchError
+
+    for path, descriptor in files.items():
+        try:
+            _write(report, {path: descriptor})
+        except LaunchError as error:
+            log(f"sandbox: the report {path} lacks its last words: {error.problem.why}")
+            _write(before, {path: descriptor})  # over its own blocks, which it still has
 
 
 def _prepare_listed(name: str, log: Callable[[str], None]) -> Artifact | None:
@@ -134,12 +149,14 @@ def _write(report: Report, files: Mapping[str, int]) -> None:
     content = (json.dumps(report.to_document(), indent=2) + "\n").encode()
     for path, descriptor in files.items():
         try:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            if regular:
                 os.lseek(descriptor, 0, os.SEEK_SET)
-                os.ftruncate(descriptor, 0)
             view = memoryview(content)
             while view:
                 view = view[os.write(descriptor, view) :]
+            if regular:  # only now: a file gives up its blocks when it is cut, and a full disk does not return them
+                os.ftruncate(descriptor, len(content))
         except OSError as error:
             raise _unwritable(path, error) from error
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from runner_e2e.errors import LaunchError
     from runner_e2e.sandbox.events import Event
     from runner_e2e.sandbox.limits import Crossing
-    from runner_e2e.sandbox.plan import Plan
+    from runner_e2e.sandbox.plan import Plan, Step
     from runner_e2e.sandbox.planning import Host, Survey
     from runner_e2e.sandbox.policy import Policy
     from runner_e2e.sandbox.proxy import Asked
@@ -113,6 +113,7 @@ class Progress:
         self.status: int | None = None
         self.crossing: Crossing | None = None
         self.asked: tuple[Asked, ...] = ()
+        self.replaced: tuple[str, ...] = ()
         self.started = False
 
     def hear(self, event: Event, on_start: Callable[[Report], None] | None = None) -> None:
@@ -143,8 +144,8 @@ class Progress:
     def report(self) -> Report:
         """What protects this launch."""
         report = make_report(self.plan, self.found, created=self.created, layers=self.layers, limits=tuple(self.limits))
-        if self.asked:
-            report = report.replace(asked=self.asked)
+        if self.asked or self.replaced:
+            report = report.replace(asked=self.asked, replaced=self.replaced)
         return report.replace(ended=self.crossing) if self.crossing else report
 
     def outcome(self) -> Outcome:
@@ -154,11 +155,21 @@ class Progress:
         if self.status is None:
             raise _failed(("125", "the first process of the sandbox was killed", "it ended without a word"))
         status = exit_status(self.status)
+        self.replaced = tuple(step.path for step in self.plan.steps if step.hidden and _is_another(step))
         if self.crossing is not None:
             return Outcome(status=_LIMIT_STATUS, report=self.report())
         if (name := _LIMIT_OF_STATUS.get(status)) and name in dict(self.plan.limits):
             self._cross(name, "the kernel ended the command")
         return Outcome(status=status, report=self.report())
+
+
+def _is_another(step: Step) -> bool:
+    """Whether something else stands now where *step* hid something: its cover went with what it covered."""
+    try:
+        found = os.lstat(step.path)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) != (step.device, step.inode)
 
 
 def _failed(fields: Sequence[str]) -> LaunchError:

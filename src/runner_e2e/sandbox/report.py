@@ -49,7 +49,7 @@ class Report(Record):
     ``created`` directories made before the launch. ``limits`` say what stays open. ``resources`` are limits on what
     the launch may use, in bytes, seconds or pieces; ``ended`` is the one that ended it. ``network`` is what the agent
     reaches: open, none, loopback or hosts, those of ``hosts``; ``asked`` is what it asked the proxy for, told at its
-    end.
+    end, as ``replaced`` is: hidden paths where something else stood then.
     """
 
     mode: str
@@ -66,6 +66,7 @@ class Report(Record):
     network: str = "open"
     hosts: tuple[str, ...] = ()
     asked: tuple[Asked, ...] = ()
+    replaced: tuple[str, ...] = ()
 
     def state(self, layer: str) -> str:
         """The state of one layer."""
@@ -92,6 +93,13 @@ class Report(Record):
 
         value = show(self.ended.limit, dict(self.resources)[self.ended.limit])
         return f"sandbox: ended by the limit {self.ended.limit} ({value}): {self.ended.seen}"
+
+    def last_lines(self) -> list[str]:
+        """What is known only at the end and must be told, as short lines for a log."""
+        lines = [self.verdict()] if self.ended else []
+        return lines + [
+            f"sandbox: {path} was replaced while the agent ran, and seen from then on" for path in self.replaced
+        ]
 
     def refusals(self) -> list[str]:
         """What the proxy refused, as short lines for a log."""

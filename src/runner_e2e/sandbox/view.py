@@ -79,7 +79,7 @@ _POINTLESS = {
     "pin": {"hide", "lock"},
 }
 _RANK = {"hide": 0, "expose": 1, "own": 2, "home": 3, "lock": 4, "share": 5, "link": 6, "pin": 7}
-_PINNED = {"hide", "expose", "lock"}
+_PINNED = {"hide", "expose", "own", "lock", "pin"}
 
 
 def order(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -111,7 +111,7 @@ def barriers(needed: Iterable[str], entries: Iterable[Entry], *, user: int, grou
 
 
 def movable(steps: Sequence[Step], entries: Iterable[Entry], *, user: int) -> tuple[str, ...]:
-    """Directories above what *steps* hide, expose or lock that *user* could rename, and put others in their place.
+    """Directories above what *steps* hide, show, lock or give that *user* could rename, and put others in their place.
 
     *entries* are those directories as they are on disk. In what the agent has as its own, every entry is its own.
     """
