@@ -72,12 +72,12 @@ WALK = """
     """
 
 
-def after_the_kill(path: Path, said: Sequence[str]) -> int:
+def after_the_kill(path: Path, said: Sequence[str], *, killed: bool = True) -> int:
     """Checks what is in the ledger against what the client *said*; gives the number of moves that are in it."""
     with open_ledger(path, now=Clock()) as ledger:
         found = [f"{event.shard} {event.after}" for event in ledger.events(CAMPAIGN) if event.shard is not None]
         assert found[: len(said)] == list(said), "a move that returned is not in the ledger"
-        assert len(found) <= len(said) + 1
+        assert not killed or len(found) <= len(said) + 1
         whole = [f"{index} {state}" for index in range(2) for state in WAY]
         assert found == whole[: len(found)]
         for shard in ledger.shards(CAMPAIGN):
@@ -212,17 +212,36 @@ class TestDurable:
         trace = tmp_path / "trace"
         argv = ["strace", "-qq", "-y", "-o", str(trace), "--trace=pwrite64,fdatasync,fsync,write", *command(WALK, path)]
         assert run(argv).returncode == 0
-        unsynchronised, words, syncs = 0, 0, 0
+        unsynchronised, words, marks, syncs = 0, 0, 0, 0
         for line in trace.read_text().splitlines():
             if re.match(r"pwrite64\(\d+<[^>]*-wal>", line):
                 unsynchronised += 1
             elif re.match(r"f(data)?sync\(\d+<[^>]*-wal>", line):
                 unsynchronised, syncs = 0, syncs + 1
-            elif line.startswith("write(1<"):
+            elif re.match(r"write\(1<|pwrite64\(\d+<[^>]*\.lock>", line):
+                # The mark beside the ledger too: were it first, a power cut would make a sound ledger look old.
                 assert not unsynchronised, f"{line}: {unsynchronised} writes are not on the disk"
-                words += 1
+                words += line.startswith("write")
+                marks += line.startswith("pwrite64")
         assert words == 2 * len(WAY)
         assert syncs >= words
+        assert marks > words
+
+    def test_a_log_that_the_power_cut_off_anywhere_has_whole_moves(self, path: Path, tmp_path: Path) -> None:
+        """What was not synchronised may be lost from any byte on: the rest is what stood there after some move."""
+        log = path.with_name(f"{path.name}-wal")
+        with open_ledger(path, now=Clock()) as ledger:
+            walk(ledger, [])
+            content, size = path.read_bytes(), log.stat().st_size
+            lines = log.read_bytes()
+        numbers = set()
+        for length in range(0, size + 1, size // 40):
+            cut = tmp_path / f"cut{length}" / path.name
+            cut.parent.mkdir()
+            cut.write_bytes(content)
+            cut.with_name(log.name).write_bytes(lines[:length])
+            numbers.add(after_the_kill(cut, [], killed=False))
+        assert len(numbers) > 5
 
     def test_limits_and_answers_wait_for_no_disk(self, path: Path, tmp_path: Path) -> None:
         trace = tmp_path / "trace"
