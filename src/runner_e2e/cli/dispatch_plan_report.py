@@ -98,7 +98,9 @@ def print_facts(facts: Sequence[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in facts) + 2
     room = max(20, shutil.get_terminal_size().columns - width) if sys.stdout.isatty() else 0
     for name, text in facts:
-        lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) if room else [text]
+        # A command stays on its line, to be copied.
+        whole = not room or text.startswith("runner-e2e ")
+        lines = [text] if whole else textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
         for number, line in enumerate(lines):
             click.echo(f"{click.style((name if not number else '').ljust(width), bold=True)}{line}")
 

@@ -106,7 +106,7 @@ class Pause:
     """What is waited for, until when (seconds since the epoch)."""
 
     until: float
-    why: str = ""
+    why: str = "next look"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,6 +382,6 @@ def _footer(view: Snapshot, width: int, *, unicode: bool) -> list[Text]:
         text = "looking"
     else:
         wait = duration_text(view.pause.until - view.now)
-        text = f"{view.pause.why}: {wait}" if view.pause.why else f"next look in {wait}"
+        text = f"{view.pause.why}: {wait}"
     text += f"{' · ' if unicode else ' - '}Ctrl-C leaves, the runs go on"
     return [Text(line, style="dim") for line in wrapped(text, width)]

@@ -114,7 +114,7 @@ class Client:
             while self._is_open(campaign):
                 if why:
                     self._pause(max(self._context.now() + self._pace.after(quiet), until), why)
-                before, until, why = self._context.changes, 0.0, "until the next look"
+                before, until, why = self._context.changes, 0.0, "next look"
                 round_ = self._round(campaign)
                 if round_.refused is not None and not self._is_open(campaign, but_not=("planned", "reserved")):
                     raise round_.refused
