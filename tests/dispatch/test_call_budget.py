@@ -95,6 +95,17 @@ def test_a_read_waits_for_a_limit_and_goes_on(
     assert len(double.log) == 2
 
 
+def test_a_server_that_asks_for_a_long_pause_gets_it(
+    double: Server, client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = client()
+    replies = [Reply(status=503, data={}, headers={"Retry-After": "300"}), Reply(data={"id": 5})]
+    monkeypatch.setattr(server, "answer", lambda *_: replies.pop(0))
+    assert one.api.get("").status == 200
+    assert sum(one.waits) == pytest.approx(300)
+    assert "answered 503 and asked for a pause" in one.said[0]
+
+
 def test_a_limit_that_one_client_met_is_waited_for_by_the_next(double: Server, client: Callable[..., Client]) -> None:
     """The pause is stored when the answer comes, not when it is over."""
     one, two = client(), client()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import email.utils
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from runner_e2e.dispatch.answers import Answer
@@ -141,15 +141,18 @@ def test_a_clock_that_was_set_forward() -> None:
 
 calls = st.lists(
     st.tuples(
-        st.sampled_from(["GET", "GET", "POST", "PUT", "PATCH", "DELETE"]),
-        st.one_of(st.just(0.0), st.floats(0, 120), st.floats(0, 4000)),
-        st.integers(1, 200),
+        st.sampled_from(["GET", "POST", "DELETE"]), st.sampled_from([0.0, 0.5, 30.0, 600.0]), st.integers(1, 100)
     ),
     min_size=1,
-    max_size=25,
+    max_size=8,
 )
 
 
+@settings(max_examples=30)
+@example([("GET", 0.0, 2500)])
+@example([("POST", 0.0, 700)])
+@example([("DELETE", 0.0, 500)])
+@example([("POST", 0.0, 20), ("GET", 0.0, 1500)])
 @given(calls)
 def test_no_minute_and_no_hour_has_more_than_github_takes(calls: list[tuple[str, float, int]]) -> None:
     rate, now = Rate(stamp=NOW), NOW
@@ -162,7 +165,7 @@ def test_no_minute_and_no_hour_has_more_than_github_takes(calls: list[tuple[str,
             rate = take(rate, verb, now)
             sent.append((now, verb))
     points = [(at, 1 if verb == "GET" else 5) for at, verb in sent]
-    made = [(at, 1) for at, verb in sent if verb in {"POST", "PUT", "PATCH"}]
+    made = [(at, 1) for at, verb in sent if verb == "POST"]
     assert most_within(points, 60) <= 900
     assert most_within(made, 60) <= 80
     assert most_within(made, 3600) <= 500

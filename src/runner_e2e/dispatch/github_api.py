@@ -18,7 +18,7 @@ import requests
 from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, RequestsResponse
 from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, NewConnectionError
 
-from runner_e2e.dispatch.answers import Answer, is_rate_limit, parse_body, patience, problem_of
+from runner_e2e.dispatch.answers import Answer, parse_body, patience, problem_of, retry_after
 from runner_e2e.errors import GitHubError, UsageError
 
 if TYPE_CHECKING:
@@ -287,12 +287,13 @@ class GitHubApi:
                 continue
             if pause is None or answer.status in accept:
                 break
-            paced = self.limits.paced and is_rate_limit(answer)
-            wanted = pause if paced else patience(answer, least=pause, now=self.limits.now())
+            now = self.limits.now()
+            if self.limits.paced and retry_after(answer, now=now) is not None:
+                continue
+            wanted = patience(answer, least=pause, now=now)
             if wanted is None:
                 break
-            if not paced:
-                self.limits.wait(wanted)
+            self.limits.wait(wanted)
         return _checked(answer, accept)
 
     def _read(

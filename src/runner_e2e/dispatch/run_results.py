@@ -33,8 +33,7 @@ def outcomes_of_run(
 
     *only_attempt* leaves out what later attempts of the run did, where their cost counts elsewhere. Two requests where
     every cell has a record, a few more where not, and one for each cell whose job kept a record that the run's last job
-    did not take up. Raises :class:`~runner_e2e.errors.GitHubError` where it should be
-    tried again later.
+    did not take up. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried again later.
     """
     before = _start(api, run, only_attempt + 1) if only_attempt else None
     results = fetch_results(api, run, before=before)
@@ -66,11 +65,10 @@ def job_states(
 ) -> tuple[JobState, ...] | None:
     """All jobs of all attempts of a *run* that has ended, or of one of its attempts.
 
-    *inside*: a job of the run asks, after all jobs that are named by cells; it has not ended itself.
-
-    None where GitHub does not have the run any more. None too where it twice lists fewer jobs than it counts, or one
-    that has not ended, as a replica does that is behind: nothing can be told then from a job that is missing or does
-    not seem to have begun. Raises :class:`~runner_e2e.errors.GitHubError`.
+    *inside*: a job of the run asks, after all jobs that are named by cells; it has not ended itself. None where
+    GitHub does not have the run any more. None too where it twice lists fewer jobs than it counts, or one that has not
+    ended, as a replica does that is behind: nothing can be told then from a job that is missing or does not seem to
+    have begun. Raises :class:`~runner_e2e.errors.GitHubError`.
     """
     path, which = f"actions/runs/{run}/jobs", {"filter": "all"}
     if only_attempt:
