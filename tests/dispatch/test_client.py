@@ -92,14 +92,34 @@ def test_a_lost_request_is_decided_after_the_grace_window(scene: ClientScene, fa
 
 
 @pytest.mark.parametrize("fault", ["forbidden", "conflict", "stale-404"])
-def test_a_refused_dispatch_is_unpaid_and_the_others_are_sent(scene: ClientScene, fault: str) -> None:
+def test_what_github_refuses_keeps_its_state_until_it_is_repaired(scene: ClientScene, fault: str) -> None:
     scene.shards = 3
-    scene.double.faults.order(fault, "POST", "/dispatches", skip=1)
+    for _ in range(2):
+        scene.double.faults.order(fault, "POST", "/dispatches", skip=1)
     campaign = scene.plan()
-    scene.run(campaign)
+    with scene.client() as client:
+        with pytest.raises(RefusedError, match="refuses the dispatch") as caught:
+            client.start(campaign)
+        assert "dispatch resume" in caught.value.problem.fix
+        assert scene.states(campaign) == ["sent", "reserved", "reserved"]
+        client.resume(campaign.id)
+        client.watch(campaign.id)
     scene.check(campaign)
-    assert scene.states(campaign) == ["settled", "unpaid", "settled"]
-    assert scene.found(campaign)[1].note.startswith("GitHub refused it")
+    assert scene.states(campaign) == ["settled"] * 3
+    assert len(scene.dispatches()) == 3
+
+
+def test_what_was_sent_is_watched_though_the_rest_is_refused(scene: ClientScene) -> None:
+    scene.shards = 3
+    for _ in range(20):
+        scene.double.faults.order("forbidden", "POST", "/dispatches", skip=1)
+    campaign = scene.plan()
+    with scene.client() as client:
+        with pytest.raises(RefusedError, match="refuses the dispatch"):
+            client.start(campaign)
+        with pytest.raises(RefusedError, match="refuses the dispatch"):
+            client.watch(campaign.id)
+    assert scene.states(campaign) == ["settled", "reserved", "reserved"]
 
 
 @pytest.mark.parametrize("fault", ["limit-403", "limit-429", "limit-429-bare", "moved-elsewhere"])
@@ -270,6 +290,21 @@ def test_a_run_that_stands_in_the_queue_is_waited_for(scene: ClientScene) -> Non
         client.watch(campaign.id)
     scene.check(campaign)
     assert scene.states(campaign) == ["settled"]
+
+
+def test_a_run_that_waits_for_an_approval_is_told_once(scene: ClientScene) -> None:
+    scene.playing = False
+    campaign = scene.plan()
+    with scene.client() as client:
+        client.start(campaign)
+        (run,) = scene.state.runs.values()
+        run.last.status = "waiting"
+        for _ in range(3):
+            client.step(campaign.id)
+    assert scene.found(campaign)[0].note == f"run {run.id} is waiting and has not claimed yet"
+    assert [each.text for each in scene.events if each.kind == "warning"] == [
+        f"shard 0: run {run.id} waits for somebody to approve it"
+    ]
 
 
 def test_a_machine_that_is_lost_leaves_its_cost_unknown(scene: ClientScene) -> None:
@@ -492,11 +527,11 @@ def test_a_workflow_that_changed_after_the_preflight(scene: ClientScene) -> None
         client._context.say = lambda event: disable(event) if event.kind == "unknown" else None
         with pytest.raises(RefusedError, match="disabled"):
             client.start(campaign)
-        assert scene.states(campaign) == ["unknown", "unpaid", "reserved"]
+        assert scene.states(campaign) == ["unknown", "reserved", "reserved"]
         scene.workflow.state = "active"
         client.resume(campaign.id)
         client.watch(campaign.id)
-    assert scene.states(campaign) == ["unpaid", "unpaid", "settled"]
+    assert scene.states(campaign) == ["unpaid", "settled", "settled"]
     scene.check(campaign)
 
 

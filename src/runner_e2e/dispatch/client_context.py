@@ -141,4 +141,4 @@ class Context:
 
     def doubt(self) -> None:
         """Forgets what a request that failed may have been wrong about: the repository may have been renamed."""
-        self.ready, self.branch = False, ""
+        self.ready, self.branch, self._commit = False, "", ""

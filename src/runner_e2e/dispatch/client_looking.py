@@ -69,7 +69,7 @@ def look(context: Context, campaign: CampaignState, patience: Patience) -> None:
         try:
             _follow(context, shard, runs)
         except GitHubError as error:
-            failure = error
+            failure = failure or error
         if origin is not None:
             _stop_twins(context, shard, runs, origin)
     if doubtful and origin is not None:
@@ -80,7 +80,7 @@ def look(context: Context, campaign: CampaignState, patience: Patience) -> None:
                 if _is_unpaid(context, shard, runs, origin, patience):
                     unpaid.append(shard)
             except GitHubError as error:
-                failure = error
+                failure = failure or error
         _release(context, unpaid)
     if failure is not None:
         raise failure
@@ -171,9 +171,24 @@ def _follow(context: Context, shard: ShardState, runs: dict[int, RunRecord]) -> 
     elif record is not None and record.status == "completed":
         note = ""
     else:
+        if record is not None:
+            _note(
+                context, shard, record, "" if record.status == "in_progress" else f"run {record.id} is {record.status}"
+            )
         return
     shard = context.ledger.move(shard, "ended", attempt=record.attempt if record else None, note=note)
     context.told(shard, "ended", note or f"run {shard.run} is over")
+
+
+def _note(context: Context, shard: ShardState, run: RunRecord, note: str) -> None:
+    """Keeps what *shard* waits for, and says it where a person can help."""
+    if note == shard.note:
+        return
+    context.ledger.move(shard, shard.state, note=note)
+    if run.status == "waiting":
+        context.tell(
+            "warning", f"shard {shard.index}: run {run.id} waits for somebody to approve it", shard=shard.index
+        )
 
 
 def _has_twins(shards: Sequence[ShardState], runs: dict[int, RunRecord]) -> bool:
@@ -268,6 +283,8 @@ def _concluded(
         context.told(shard, "running", f"run {decision.run} holds the claim")
         _stop_twins(context, shard, runs, origin)
         _follow(context, shard, runs)
+    elif isinstance(decision, Wait) and decision.runs:
+        _note(context, shard, decision.runs[0], decision.why)
     elif isinstance(decision, Ask):
         shard = context.ledger.move(shard, "stuck", note=decision.why)
         context.told(shard, "stuck", decision.why)

@@ -35,6 +35,7 @@ OLDEST_NONCE: Final = timedelta(hours=12)
 """A run refuses a nonce that is older than a day, and may stand in the queue for hours before it is created."""
 
 _MOST_TRIES: Final = 5
+_MOST_REFUSALS: Final = 2  # what GitHub refuses for a reason it goes on to refuse; a replica can be behind
 _FIRST_PAUSE: Final = 2.0
 
 
@@ -202,7 +203,7 @@ def _answered(context: Context, shard: ShardState, answer: Answer) -> ShardState
         return _not_sent(context, shard, problem_of(answer))
     # 408: the server gave up waiting, for what it does not say.
     if 400 <= answer.status < 500 and answer.status != 408:
-        return _refused(context, shard, problem_of(answer))
+        return _not_sent(context, shard, _refusal(answer), tries=_MOST_REFUSALS)
     # No answer to a dispatch that GitHub documents.
     return _doubtful(context, shard, f"the answer was {answer.status}")
 
@@ -212,29 +213,29 @@ def _doubtful(context: Context, shard: ShardState, why: str) -> ShardState:
     return context.told(shard, "unknown", f"whether it was sent is not known ({why}); looking for its run")
 
 
-def _refused(context: Context, shard: ShardState, error: GitHubError) -> ShardState:
-    """GitHub refused the dispatch for good: nothing was paid for. The next one is sent only after a new preflight."""
-    context.ready = False
-    try:
-        context.shared.release([shard.key])
-    except GitHubError as failure:
-        # Unpaid is final, so its reservation must be gone before. Its claim will be burned, which decides the same.
-        return _doubtful(context, shard, f"GitHub refused it, and then: {failure.problem.what}")
-    note = f"GitHub refused it: {error.problem.why or error.problem.what}"
-    shard = context.ledger.move(shard, "unpaid", note=note)
-    return context.told(shard, "unpaid", note)
+def _refusal(answer: Answer) -> RefusedError:
+    """GitHub does not take the dispatch: the token, the workflow or its inputs, which all shards have in common."""
+    problem = problem_of(answer).problem
+    return RefusedError(
+        f"GitHub refuses the dispatch with {answer.status}",
+        why=problem.why or problem.what,
+        fix=f"{problem.fix or 'change what it names'}; then `runner-e2e dispatch resume` sends what was not sent",
+    )
 
 
-def _not_sent(context: Context, shard: ShardState, error: GitHubError) -> ShardState:
-    """The request did not get through, and is sent again later under the same nonce.
+def _not_sent(
+    context: Context, shard: ShardState, error: GitHubError | RefusedError, *, tries: int = _MOST_TRIES
+) -> ShardState:
+    """Nothing was carried out, which is certain: the dispatch is sent again later, after another preflight.
 
-    Raises *error* where that has happened too often.
+    Raises *error* where that has happened *tries* times; what was not sent can be sent by another call.
     """
     context.ready = False
-    times = context.not_sent[shard.index] = context.not_sent.get(shard.index, 0) + 1
+    times = context.not_sent.pop(shard.index, 0) + 1
     shard = context.ledger.move(shard, "reserved", note=error.problem.what)
-    if times >= _MOST_TRIES:
+    if times >= tries:
         raise error
+    context.not_sent[shard.index] = times
     pause = _FIRST_PAUSE * 2**times
     context.tell(
         "waiting", f"shard {shard.index}: {error.problem.what}", shard=shard.index, until=context.now() + pause
