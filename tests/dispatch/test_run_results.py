@@ -137,6 +137,18 @@ def test_all_jobs_of_a_large_run(double: Server, api: GitHubApi) -> None:
     assert len(double.log) == 3
 
 
+@pytest.mark.parametrize(("name", "told"), [("Results", True), (handle(0), False)])
+def test_a_job_of_the_run_asks_before_it_has_ended_itself(
+    double: Server, api: GitHubApi, name: str, told: bool
+) -> None:
+    """That its cells have ended is still needed: a cell that goes on can pay."""
+    run = start_run(double)
+    add_job(double, run, handle(1), conclusion="success")
+    add_job(double, run, name, status="in_progress", conclusion=None)
+    assert job_states(api, run.id) is None
+    assert (job_states(api, run.id, inside=True) is not None) is told
+
+
 def test_a_list_that_is_shorter_than_it_says_tells_nothing_of_what_is_missing(
     double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
