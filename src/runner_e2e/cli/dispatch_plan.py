@@ -147,8 +147,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def _check_replaceable(path: Path) -> None:
-    from runner_e2e.dispatch.campaign import SCHEMA
-
     if not path.is_file():
         raise UsageError(f"{path} is no file", fix="give another -o FILE")
     with path.open("rb") as stream:
