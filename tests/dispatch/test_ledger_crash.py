@@ -341,6 +341,59 @@ class TestFullDisk:
         full = "the ledger cannot be written: the disk is full or fails"
         assert done.stdout.splitlines() == [full, full, "settled"], done.stderr
 
+    @pytest.mark.parametrize("disk", ["full", "read-only"])
+    def test_what_is_in_it_can_be_read_still(self, path: Path, tmp_path: Path, disk: str) -> None:
+        """Also what a killed client left in the log, which is not in the file yet."""
+        walk_and_die = """
+            with ledger.acting(CAMPAIGN):
+                bring(ledger, ledger.shards(CAMPAIGN)[0], PATHS["sent"])
+                os.kill(os.getpid(), 9)
+            """
+        assert run(command(walk_and_die, path)).returncode == KILLED
+        assert path.with_name(f"{path.name}-wal").stat().st_size
+        code = """
+            import shutil
+            from runner_e2e.dispatch.ledger import open_ledger
+            state = Path(sys.argv[1]).parent
+            disk = state.parent / "disk"
+            if sys.argv[2] == "full":
+                for name in ("ledger.sqlite", "ledger.sqlite-wal"):
+                    shutil.copy(state / name, disk / name)
+                with (disk / "filler").open("wb", buffering=0) as stream:
+                    try:
+                        while True:
+                            stream.write(bytes(256))
+                    except OSError:
+                        pass
+            before = sorted(os.listdir(disk))
+            with open_ledger(disk / "ledger.sqlite", now=Clock()) as full:
+                say(ascii([shard.state for shard in full.shards(CAMPAIGN)]))
+                say(len(list(full.export())))
+                for act in (full.acting(CAMPAIGN).__enter__, full.adopt, lambda: full.ask_to_cancel(CAMPAIGN),
+                            lambda: full.add(planned(1, id="c-20260101t000000z-00000001"))):
+                    try:
+                        act()
+                    except LedgerError as error:
+                        assert error is full.unwritable
+                        say(error.problem.what)
+            assert {*os.listdir(disk)} - {*before} <= {"ledger.sqlite-shm", "ledger.sqlite-wal"}
+            """
+        folder = tmp_path / "disk"
+        folder.mkdir()
+        shutil.copy(path, folder)
+        shutil.copy(path.with_name(f"{path.name}-wal"), folder)
+        mount = {"full": ["--size", "250000", "--tmpfs"], "read-only": ["--ro-bind", str(folder)]}[disk]
+        temporary = tmp_path / "temporary"
+        temporary.mkdir()
+        argv = ["bwrap", "--dev-bind", "/", "/", "--setenv", "TMPDIR", str(temporary), *mount, str(folder)]
+        said = {
+            "full": "the ledger cannot be written: the disk is full or fails",
+            "read-only": "the ledger cannot be opened for writing",
+        }
+        done = run([*argv, *command(code, tmp_path / "state" / "x", disk)])
+        assert done.stdout.splitlines() == ["['sent', 'planned']", "13", *[said[disk]] * 4], done.stderr
+        assert not list(temporary.iterdir())
+
     def test_a_disk_without_room_for_a_ledger(self, tmp_path: Path) -> None:
         folder = tmp_path / "small"
         folder.mkdir()

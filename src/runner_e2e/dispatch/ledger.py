@@ -20,14 +20,16 @@ from typing import TYPE_CHECKING, Any, Final
 from runner_e2e.cells.wording import quote, suggestion
 from runner_e2e.dispatch import ledger_moves, ledger_queries
 from runner_e2e.dispatch.ledger_books import check_books
-from runner_e2e.dispatch.ledger_errors import LedgerError, explained
-from runner_e2e.dispatch.ledger_file import LEDGER_VARIABLE, PATIENCE, connect, default_path, identity
+from runner_e2e.dispatch.ledger_errors import LedgerError, UnwritableError, explained
+from runner_e2e.dispatch.ledger_file import LEDGER_VARIABLE, PATIENCE, connect, copy_for_reading, default_path, identity
 from runner_e2e.dispatch.ledger_lock import locked, machine_digest
 from runner_e2e.dispatch.ledger_moves import Move, Settlement, StaleError
 from runner_e2e.dispatch.ledger_records import CampaignState, CellState, Event, Remembered, ShardState, Totals
 from runner_e2e.errors import DefectError, Place, RefusedError, UsageError
+from runner_e2e.existence import is_file
 
 if TYPE_CHECKING:
+    import tempfile
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
     from typing import Self
@@ -48,20 +50,41 @@ _MOST_ANSWERS: Final = 2_000
 def open_ledger(path: Path, *, now: Callable[[], float], patience: float = PATIENCE) -> Ledger:
     """Opens the ledger in *path* and makes it where there is none; use it as a context manager.
 
-    *now* tells the time (seconds since the epoch). A change waits up to *patience* seconds for another process. Raises
+    *now* tells the time (seconds since the epoch). A change waits up to *patience* seconds for another process. Where
+    the disk is full or read-only the ledger can be read still, and every change raises what is the matter. Raises
     :class:`~runner_e2e.dispatch.ledger_errors.LedgerError` for a file that is damaged, locked, of a newer version, of
-    another program or another user, or that cannot be written.
+    another program or another user, or that cannot be made.
     """
     # Its log and its locks stand beside the file itself, whatever links lead there.
     real = Path(os.path.realpath(path))
-    return Ledger(connect(real, now=now(), patience=patience), real, now)
+    try:
+        return Ledger(connect(real, now=now(), patience=patience), real, now)
+    except UnwritableError as error:
+        folder = copy_for_reading(real) if is_file(real) and real.stat().st_size else None
+        if folder is None:
+            raise
+        try:
+            return Ledger(
+                connect(Path(folder.name) / real.name, now=now(), patience=patience), real, now, copy=(folder, error)
+            )
+        except BaseException:
+            folder.cleanup()
+            raise
 
 
 class Ledger:
     """An open ledger; every method may raise :class:`~runner_e2e.dispatch.ledger_errors.LedgerError`."""
 
-    def __init__(self, database: sqlite3.Connection, path: Path, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        path: Path,
+        now: Callable[[], float],
+        *,
+        copy: tuple[tempfile.TemporaryDirectory[str], LedgerError] | None = None,
+    ) -> None:
         self._database = database
+        self._copy = copy
         self._now = now
         self._file = _file_number(path)
         self._locks: dict[str, Lock] = {}
@@ -79,6 +102,13 @@ class Ledger:
         """Closes the file. What was committed stands without it."""
         with explained(self.path):
             self._database.close()
+        if self._copy is not None:
+            self._copy[0].cleanup()
+
+    @property
+    def unwritable(self) -> LedgerError | None:
+        """Why nothing can be written; None where all is well."""
+        return self._copy[1] if self._copy is not None else None
 
     @property
     def uuid(self) -> str:
@@ -98,6 +128,8 @@ class Ledger:
         """
         number = self._number(campaign)
         self._check_machine()
+        if self.unwritable is not None:
+            raise self.unwritable
         with locked(self.path, campaign, now=self._now()) as lock:
             # Nobody else moves these shards now, so reading needs no transaction.
             with explained(self.path):
@@ -373,7 +405,7 @@ class Ledger:
         if row is None:
             return None
         if self._now() - row[2] > _DAY:
-            with self._changing(durably=False) as database:
+            with suppress(LedgerError), self._changing(durably=False) as database:
                 database.execute("UPDATE answers SET used_at = ? WHERE key = ?", (self._now(), key))
         return Remembered(etag=row[0], body=zlib.decompress(row[1]).decode(errors="surrogatepass"))
 
@@ -417,6 +449,8 @@ class Ledger:
     def _changing(self, *, durably: bool = True) -> Iterator[sqlite3.Connection]:
         """One transaction: all of it is on the disk when this ends without an error, and nothing otherwise."""
         database = self._database
+        if self.unwritable is not None:
+            raise self.unwritable
         if _file_number(self.path) != self._file:
             raise LedgerError(
                 "the ledger was removed or replaced while it was in use",

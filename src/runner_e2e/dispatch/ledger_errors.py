@@ -12,13 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["LedgerError", "damaged", "explained", "is_busy"]
+__all__ = ["LedgerError", "UnwritableError", "damaged", "explained", "is_busy"]
 
 _ELSEWHERE: Final = "or name another file in RUNNER_E2E_LEDGER"
 
 
 class LedgerError(RefusedError):
     """The ledger cannot be read or written, so nothing may be sent."""
+
+
+class UnwritableError(LedgerError):
+    """The ledger may be sound, but nothing can be written: its disk is full, or it is read-only."""
 
 
 def damaged(path: Path, finding: str) -> LedgerError:
@@ -65,7 +69,7 @@ def _explanation(path: Path, error: sqlite3.Error) -> LedgerError | DefectError:
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")) or _is_short(name):
         return damaged(path, f"SQLite says: {error}")
     if name.startswith("SQLITE_FULL") or name in _WRITING:
-        return LedgerError(
+        return UnwritableError(
             "the ledger cannot be written: the disk is full or fails",
             why=f"SQLite says: {error} ({name})",
             fix=f"free some space and run the command again, {_ELSEWHERE} for new campaigns; nothing that was not "
@@ -73,7 +77,7 @@ def _explanation(path: Path, error: sqlite3.Error) -> LedgerError | DefectError:
             place=place,
         )
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        return LedgerError(
+        return UnwritableError(
             "the ledger cannot be opened for writing",
             why=f"SQLite says: {error} ({name})",
             fix=f"give yourself the right to write the file and its folder, {_ELSEWHERE}",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
+import tempfile
 import time
 import uuid
 from contextlib import suppress
@@ -20,7 +22,7 @@ from runner_e2e.errors import DefectError, Place, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LEDGER_VARIABLE", "PATIENCE", "Identity", "connect", "default_path", "identity"]
+__all__ = ["LEDGER_VARIABLE", "PATIENCE", "Identity", "connect", "copy_for_reading", "default_path", "identity"]
 
 LEDGER_VARIABLE: Final = "RUNNER_E2E_LEDGER"
 PATIENCE: Final = 10.0
@@ -29,6 +31,7 @@ PATIENCE: Final = 10.0
 _OLDEST_SQLITE: Final = (3, 37, 0)
 _MAGIC: Final = b"SQLite format 3\x00"
 _PAUSE: Final = 0.02
+_MEMORY: Final = ("/dev/shm",)  # noqa: S108 - only a folder of our own is made there
 _REMOTE: Final = ("nfs", "cifs", "smb", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.rclone", "fuse.s3fs")
 
 
@@ -89,6 +92,28 @@ def connect(path: Path, *, now: float, patience: float = PATIENCE) -> sqlite3.Co
             database.close()
             raise
     return database
+
+
+def copy_for_reading(path: Path) -> tempfile.TemporaryDirectory[str] | None:
+    """Copies the ledger with its log to a folder elsewhere, under its own name; None where there is no room for it.
+
+    Meant for a file that cannot be opened for writing. A process that does write it would have all it needs open
+    already, and then it could be opened here too.
+    """
+    for parent in (tempfile.gettempdir(), *_MEMORY):
+        folder = None
+        try:
+            folder = tempfile.TemporaryDirectory(dir=parent, prefix="runner-e2e-ledger-")
+            for name in (path.name, f"{path.name}-wal"):
+                source = path.with_name(name)
+                if name == path.name or source.exists():
+                    shutil.copyfile(source, Path(folder.name) / name)
+        except OSError:
+            if folder is not None:
+                folder.cleanup()
+        else:
+            return folder
+    return None
 
 
 def identity(database: sqlite3.Connection, path: Path) -> Identity:

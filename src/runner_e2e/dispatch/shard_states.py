@@ -46,7 +46,7 @@ MOVES: Final[Mapping[State, frozenset[State]]] = {
     "planned": frozenset({"reserved", "cancelled"}),
     # Back to planned and cancelled release the reservation; reserved again is a fresh nonce in place of an old one.
     "reserved": frozenset({"reserved", "planned", "sending", "cancelled", "stuck"}),
-    # Back to reserved only where the client knows that nothing left it: no connection was made, or it was told to wait.
+    # Back to reserved only where it is certain that GitHub did nothing: no connection was made, or it said no.
     "sending": frozenset({"reserved", "sent", "unknown", "running", "unpaid", "stuck"}),
     # Never back from here: the request may be out, so only what proves that nothing can be paid leads to a second one.
     "sent": frozenset({"sent", "unknown", "running", "unpaid", "stuck"}),
