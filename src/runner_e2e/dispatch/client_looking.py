@@ -166,16 +166,13 @@ def _follow(context: Context, shard: ShardState, runs: dict[int, RunRecord]) -> 
     if shard.run is None:
         raise DefectError(f"shard {shard.index} runs without a run")
     record = runs.get(shard.run) or read_run(context, shard.run)
-    if record is None and is_gone(context, shard.run):
-        note = f"run {shard.run} was deleted"
-    elif record is not None and record.status == "completed":
-        note = ""
-    else:
-        if record is not None:
-            _note(
-                context, shard, record, "" if record.status == "in_progress" else f"run {record.id} is {record.status}"
-            )
+    if record is None and not is_gone(context, shard.run):
         return
+    if record is not None and record.status != "completed":
+        note = "" if record.status == "in_progress" else f"run {record.id} is {record.status}"
+        _note(context, shard, record, note)
+        return
+    note = "" if record else f"run {shard.run} was deleted"
     shard = context.ledger.move(shard, "ended", attempt=record.attempt if record else None, note=note)
     context.told(shard, "ended", note or f"run {shard.run} is over")
 
@@ -186,9 +183,8 @@ def _note(context: Context, shard: ShardState, run: RunRecord, note: str) -> Non
         return
     context.ledger.move(shard, shard.state, note=note)
     if run.status == "waiting":
-        context.tell(
-            "warning", f"shard {shard.index}: run {run.id} waits for somebody to approve it", shard=shard.index
-        )
+        text = f"shard {shard.index}: run {run.id} waits for somebody to approve it"
+        context.tell("warning", text, shard=shard.index)
 
 
 def _has_twins(shards: Sequence[ShardState], runs: dict[int, RunRecord]) -> bool:
