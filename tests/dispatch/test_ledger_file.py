@@ -154,10 +154,23 @@ class TestNoLedger:
         (tmp_path / "file").write_text("")
         refused(tmp_path / "file" / "ledger.sqlite", "cannot be made")
 
-    def test_another_file(self, path: Path) -> None:
-        path.write_text("what I must not forget\n" * 100)
+    @pytest.mark.parametrize("times", [1, 10, 10_000])
+    def test_another_file(self, path: Path, times: int) -> None:
+        text = "what I must not forget\n" * times
+        path.write_text(text)
         refused(path, "is damaged")
-        assert path.read_text().startswith("what I must not forget")
+        assert path.read_text() == text
+
+    def test_opening_it_again_takes_no_lock_away(self, kept: Path) -> None:
+        """A process that closes a file loses all its locks on it, also those of other connections (``fcntl(2)``)."""
+        with open_ledger(kept, now=Clock()) as ledger:
+            ledger.campaigns()
+            number = f":{kept.stat().st_ino} "
+            before = [line for line in Path("/proc/locks").read_text().splitlines() if number in line]
+            open_ledger(kept, now=Clock()).close()
+            after = [line for line in Path("/proc/locks").read_text().splitlines() if number in line]
+        assert before
+        assert len(after) == len(before)
 
     @pytest.mark.parametrize(
         "statement", ["CREATE TABLE t (x)", "PRAGMA user_version = 1", "PRAGMA application_id = 252006673"]

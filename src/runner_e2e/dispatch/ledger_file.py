@@ -29,7 +29,6 @@ PATIENCE: Final = 10.0
 """Seconds that a change waits for another process to finish its own."""
 
 _OLDEST_SQLITE: Final = (3, 37, 0)
-_MAGIC: Final = b"SQLite format 3\x00"
 _PAUSE: Final = 0.02
 _MEMORY: Final = ("/dev/shm",)  # noqa: S108 - only a folder of our own is made there
 _REMOTE: Final = ("nfs", "cifs", "smb", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.rclone", "fuse.s3fs")
@@ -133,7 +132,7 @@ def _make_file(path: Path) -> None:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
-            _check_kind(path, path.stat(), place)
+            _check_kind(path.stat(), place)
             return
         os.close(descriptor)
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -173,7 +172,7 @@ def _file_system(device: int) -> str:
     return ""
 
 
-def _check_kind(path: Path, status: os.stat_result, place: Place) -> None:
+def _check_kind(status: os.stat_result, place: Place) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise LedgerError("the ledger is no regular file", fix=f"name another in {LEDGER_VARIABLE}", place=place)
     if status.st_nlink > 1:
@@ -190,11 +189,7 @@ def _check_kind(path: Path, status: os.stat_result, place: Place) -> None:
             fix=f"run this as its owner, or name another file in {LEDGER_VARIABLE}",
             place=place,
         )
-    if status.st_size:
-        with path.open("rb") as stream:
-            head = stream.read(len(_MAGIC))
-        if head != _MAGIC:
-            raise damaged(path, "it does not begin like a database of SQLite")
+    # The file itself is left to SQLite: closing it here would take the locks of this process's other connections away.
 
 
 def _check_owner(database: sqlite3.Connection, path: Path) -> None:
