@@ -1,4 +1,4 @@
-"""``command: gate``, ``plan`` and ``claim`` as a runner starts them, against a double of GitHub."""
+"""``command: gate``, ``plan``, ``claim`` and ``settle`` as a runner starts them, against a double of GitHub."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from tests.github_double.state import Run, State
 
 from runner_e2e.cells.handles import handle, random_key
 from runner_e2e.cells.sealed import new_nonce, seal
+from runner_e2e.dispatch.github_api import GitHubApi
+from runner_e2e.dispatch.shared_ledger import BRANCH, Entry, SharedLedger
+from runner_e2e.report.billing import Usage
+from runner_e2e.report.results import Exit, Host, Output, Result, Retry, write_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -308,3 +312,143 @@ def test_a_later_attempt_gets_no_claim_by_itself(job: Job) -> None:
     done = job.step("claim", attempt=2, github_token="token-of-alice")
     assert done.returncode == 3
     assert f"runner-e2e dispatch authorise-rerun {job.run.id}" in done.stdout
+
+
+PLAN = {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}
+DOLLAR = 1_000_000
+
+
+@pytest.fixture
+def ledger(double: Server) -> SharedLedger:
+    return SharedLedger(GitHubApi(repository="octo/evals", token="token-of-alice", url=double.url))
+
+
+def planned(job: Job) -> dict[str, str]:
+    """What the job of the plan hands on."""
+    job.environ = PLAN
+    done = job.step("plan", suites="chat")
+    assert done.returncode == 0, done.stdout
+    return job.outputs
+
+
+def claimed(job: Job, plan: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return job.step("claim", github_token="token-of-alice", cells=plan["cells"], reserved=plan["reserved"])
+
+
+def record(job: Job, name: str, usage: Usage, *, attempt: int = 1, folder: str = "") -> None:
+    """A record as the job `results` has fetched it."""
+    result = Result(
+        id=CANARY, handle=name, campaign="20261130T120000Z-1f2e3d", attempt=attempt, attempts=2, selection="env",
+        verdict="passed", failure=None, started="2026-11-30T12:00:00.000Z", ended="2026-11-30T12:01:00.000Z",
+        duration_s=60.0, exit=Exit(code=0), usage=usage, retry=Retry(allowed=False, reason="passed"), output=Output(),
+        left_processes=0, sandbox=(), notes=(), definition_hash="x", engine="x",
+        host=Host(kernel="6.8", machine="x86_64", python="3.13"),
+    )  # fmt: skip
+    directory = job.directory / "results" / f"result-{name}" / folder
+    directory.mkdir(parents=True)
+    write_result(result, directory / "result.json")
+
+
+def known(dollars: float) -> Usage:
+    return Usage(cost_usd=dollars, cost_status="reported")
+
+
+def test_the_plan_says_what_is_to_be_reserved(job: Job) -> None:
+    assert planned(job)["reserved"] == "2000000"  # with the retry that every catalog plans
+    path = job.directory / ".github" / "runner-e2e.yml"
+    path.write_text(f"retries: 0\n{CATALOG}")
+    assert planned(job)["reserved"] == "1000000"
+    path.write_text(CATALOG.replace(", expected-cost: 0.5", ""))
+    job.environ = PLAN
+    done = job.step("plan", suites="chat")
+    assert "::warning title=runner-e2e plan::what this run may cost is not known" in done.stdout
+    assert (job.directory / "output").read_text().count("reserved<<") == 1
+    assert "reserved" not in {name for name, value in job.outputs.items() if value}
+
+
+def test_a_run_without_a_ledger_is_told_so(job: Job) -> None:
+    done = claimed(job, planned(job))
+    assert done.returncode == 0, done.stdout
+    assert "claim: this repository keeps no ledger, so no cap limits the run" in done.stdout
+    assert f"refs/heads/{BRANCH}" not in job.double.state.refs
+
+
+def test_a_run_reserves_claims_and_settles(job: Job, ledger: SharedLedger) -> None:
+    ledger.set_caps(day=2 * DOLLAR)
+    plan = planned(job)
+    done = claimed(job, plan)
+    assert done.returncode == 0, done.stdout
+    assert f"claim: $2.00 are reserved as run-{job.run.id}\n" in done.stdout
+    one, two = sorted(entry["handle"] for entry in json.loads(plan["matrix"])["include"])
+    record(job, one, known(0.25), folder="attempt-1")
+    record(job, one, known(0.125), attempt=2, folder="attempt-2")
+    record(job, two, known(0.5))
+    claim = f"manual-{job.run.id}:{job.run.id}:1"
+    done = job.step("settle", github_token="token-of-alice", claim=claim, matrix=plan["matrix"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"settle: run-{job.run.id} has cost $0.875 of $2.00 reserved\n" in done.stdout
+    assert "**Cost:**" in (job.directory / "summary").read_text()
+    assert ledger.spent("day") == 875_000
+    assert CANARY not in done.stdout
+    # What is left is not enough for another one.
+    other = Job(double=job.double, directory=job.directory, run=job.double.state.dispatch(
+        "paid.yml", "main", {}, job.double.state.users["alice"]
+    ))  # fmt: skip
+    done = claimed(other, plan)
+    assert done.returncode == 3
+    assert "$2.00 more would pass the cap of" in done.stdout
+    assert "$0.875 spent + $0.00 reserved + $2.00 = $2.875" in done.stdout
+
+
+def test_what_is_not_known_keeps_its_share(job: Job, ledger: SharedLedger) -> None:
+    ledger.set_caps(day=2 * DOLLAR)
+    plan = planned(job)
+    claimed(job, plan)
+    one, two = sorted(entry["handle"] for entry in json.loads(plan["matrix"])["include"])
+    record(job, one, known(0.25))
+    record(job, two, Usage())
+    (job.directory / "results" / "result-x").mkdir()
+    (job.directory / "results" / "result-x" / "result.json").write_text("{")
+    claim = f"manual-{job.run.id}:{job.run.id}:1"
+    done = job.step("settle", github_token="token-of-alice", claim=claim, matrix=plan["matrix"])
+    assert done.returncode == 0, done.stdout
+    assert "has cost $1.25 of $2.00 reserved, with $1.00 kept for 1 cell of unknown cost" in done.stdout
+    assert done.stdout.count("::warning title=runner-e2e settle::") == 1
+    assert ledger.spent("day") == 1_250_000
+
+
+def test_nothing_to_settle(job: Job, ledger: SharedLedger) -> None:
+    plan = planned(job)
+    inputs = {"github_token": "token-of-alice", "claim": f"n:{job.run.id}:1", "matrix": plan["matrix"]}
+    assert "settle: nothing was reserved for this run" in job.step("settle", **inputs).stdout
+    ledger.reserve([Entry(key="run-1", campaign="run-1", owner="run-1", nonce="other", cells=1, reserved=1)])
+    assert "settle: nothing was reserved for this run" in job.step("settle", **inputs).stdout
+    assert ledger.spent("day") == 1
+
+
+@pytest.mark.parametrize(
+    ("inputs", "status", "said"),
+    [
+        ({"claim": ""}, 3, "this job has no claim"),
+        ({"claim": "n:1:1"}, 3, "the claim is that of run 1"),
+        ({"matrix": ""}, 2, "the input `matrix` is not the plan's"),
+        ({"matrix": "[]"}, 2, "the input `matrix` is not the plan's"),
+        ({"matrix": '{"include": [{"handle": "x"}]}'}, 2, "the input `matrix` is not the plan's"),
+        ({"matrix": '{"include": [{"handle": 1}]}'}, 2, "the input `matrix` is not the plan's"),
+        ({"github_token": "wrong"}, 3, "401"),
+    ],
+)
+def test_what_cannot_be_settled(job: Job, inputs: dict[str, Any], status: int, said: str) -> None:
+    plan = planned(job)
+    given = {"github_token": "token-of-alice", "claim": f"n:{job.run.id}:1", "matrix": plan["matrix"], **inputs}
+    done = job.step("settle", **given)
+    assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr
+    assert done.stdout.startswith("::error title=runner-e2e settle::")
+
+
+@pytest.mark.parametrize("reserved", ["1.5", "-1", "many", "9" * 17])
+def test_a_claim_with_an_amount_that_is_none(job: Job, reserved: str) -> None:
+    done = job.step("claim", github_token="token-of-alice", cells="2", reserved=reserved)
+    assert done.returncode == 2
+    assert "fix: give `reserved: ${{ needs.plan.outputs.reserved }}`" in done.stdout.replace("%0A", "\n")
+    assert not any("claims" in name for name in job.double.state.refs)

@@ -109,7 +109,7 @@ tell("passed")
     assert re.fullmatch(r"cell-[0-9a-f]{16}", handle)
     assert outputs == {
         "verdict": "passed", "handle": handle, "failure-class": "", "attempts": "1", "cost-usd": "0.250000",
-        "result": outputs["result"],
+        "result": outputs["result"], "results": outputs["result"],
     }  # fmt: skip
     assert json.loads(Path(outputs["result"]).read_text())["id"] == CANARY
     assert "  my case is ***\n" in done.stdout
@@ -154,6 +154,10 @@ else:
     assert done.returncode == 0, done.stdout + done.stderr
     assert (job.outputs["attempts"], job.outputs["cost-usd"]) == ("2", "0.500000")
     assert "/attempt-2/result.json" in job.outputs["result"]
+    # The first attempt has cost something too.
+    assert [path.rpartition("/attempt-")[2] for path in job.outputs["results"].splitlines()] == [
+        "1/result.json", "2/result.json",
+    ]  # fmt: skip
     assert [line for line in job.summary.splitlines() if line.startswith("| 1 of 2 | failed")]
     assert [line for line in job.summary.splitlines() if line.startswith("| 2 of 2 | passed")]
     assert "| all | |" in job.summary
