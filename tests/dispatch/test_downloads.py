@@ -52,6 +52,22 @@ def test_a_run_of_256_cells_takes_two_calls(double: Server, api: GitHubApi) -> N
     assert "secret-id" not in repr(found)
 
 
+def test_an_enterprise_server(double: Server, connect: Callable[..., GitHubApi]) -> None:
+    """Its API lies below a path, and its storage can be the same host: that gets no token either."""
+    run = start_run(double)
+    keep(double, run, archive([(ENTRY, record(1))]))
+    assert len(fetch_results(connect(url=f"{double.url}/api/v3"), run.id).records) == 1
+
+
+def test_a_storage_that_is_the_api_s_own_host_gets_no_token(
+    double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = kept(double)
+    number = double.state.runs[run].artifacts[0].id
+    answering(monkeypatch, {"/zip": Reply(status=302, headers={"Location": f"/storage/{number}?sig=x"})})
+    assert len(fetch_results(api, run).records) == 1
+
+
 def test_what_a_run_did_not_keep(double: Server, api: GitHubApi) -> None:
     run = start_run(double)
     keep(double, run, b"x", name="results-of-others")
