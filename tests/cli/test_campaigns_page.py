@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
@@ -20,10 +21,14 @@ from runner_e2e.cells.catalog import read_catalog
 from runner_e2e.cli.dispatch import dispatch
 from runner_e2e.cli.dispatch_progress import Departure
 from runner_e2e.cli.group import run as run_command
+from runner_e2e.dispatch import campaign as campaigns
+from runner_e2e.dispatch.github_api import GitHubApi
 from runner_e2e.dispatch.shard_states import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from runner_e2e.dispatch.answers import Answer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "campaigns.md"
@@ -78,10 +83,13 @@ class Shell:
         self.player.play()
 
     def type(self, example: Example) -> str:
-        """Runs one command; what it shows, on both streams."""
+        """Runs the command of an example; what it shows, on both streams."""
         if example.fault:
             self.double.faults.order(*example.fault.split(" "))
-        command = example.command
+        return self.enter(example.command)
+
+    def enter(self, command: str) -> str:
+        """Runs one command; what it shows, on both streams."""
         for word, name in self.names.items():
             command = command.replace(word, name)
         if command == "echo $?":
@@ -158,6 +166,31 @@ def test_every_example_shows_what_it_prints(shell: Shell) -> None:
         assert steady(shell.type(example)) == steady(example.output), example.command
     assert shell.player.paid_twice() == []
     assert sum(shell.double.faults.fired.values()) == 1
+
+
+@pytest.mark.parametrize("most", [5, 1])
+def test_it_takes_about_as_many_requests_as_the_plan_says(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(campaigns, "MAXIMUM_JOBS", most)
+    seen: list[str] = []
+    exchange = GitHubApi._exchange
+
+    def counted(api: GitHubApi, verb: str, path: str, *rest: Any) -> Answer:
+        # The jobs of the runs have tokens of their own.
+        if api.limits.paced:
+            seen.append(f"{verb} {path}")
+        return exchange(api, verb, path, *rest)
+
+    monkeypatch.setattr(GitHubApi, "_exchange", counted)
+    plan = json.loads(shell.enter("runner-e2e dispatch plan --all --repo octo/evals -o campaign.json --json"))
+    shell.enter("runner-e2e dispatch start campaign.json --yes --detach")
+    shards = len(plan["shards"])
+    assert shards == -(-5 // most)
+    # The first campaign of a repository also makes the branch of the shared ledger.
+    assert plan["requests"]["start"] - 5 <= len(seen) <= plan["requests"]["start"] + 5, seen
+    shell.enter("runner-e2e dispatch watch CAMPAIGN")
+    assert plan["requests"]["whole"] / 2 <= len(seen) <= plan["requests"]["whole"], seen
 
 
 def test_the_states_are_those_that_there_are() -> None:

@@ -11,7 +11,6 @@ from tests.github_double.server import Server
 
 from runner_e2e.cells.catalog import read_catalog
 from runner_e2e.cells.handles import handle
-from runner_e2e.cli.dispatch_plan_report import requests
 from runner_e2e.cli.group import run as run_command
 from runner_e2e.dispatch.campaign import read_campaign
 from runner_e2e.dispatch.github_api import GitHubApi
@@ -183,8 +182,3 @@ def test_bad_usage_is_one_message(ask: Ask, words: tuple[str, ...], status: int,
     found, out, err = ask(*words)
     assert (found, out, said in err) == (status, "", True), err
     assert "Traceback" not in err
-
-
-def test_the_estimate_of_requests_grows_with_the_shards() -> None:
-    assert requests(40).start <= 0.02 * 10_000
-    assert requests(40).whole <= 0.1 * 10_000
