@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from runner_e2e.sandbox.harness import Launcher, Prepared  # noqa: E402
-from runner_e2e.sandbox.policy import Policy  # noqa: E402
+from runner_e2e.sandbox.policy import Network, Policy  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -222,6 +222,13 @@ def ways_of(place: Path, python: str, ready: Launcher, cold: Launcher) -> dict[s
     for name, launcher in (("library launch", ready), ("library launch without standby", cold)):
         prepared = launcher.prepare(policy_of(place), directory=str(place / "work"), environment=environment_of(place))
         ways[name] = by_library(launcher, prepared)
+    for name, network in (
+        ("library launch, own loopback", Network(reach="loopback")),
+        ("library launch, allowed hosts", Network(reach="hosts", hosts=("api.example.com",))),
+    ):
+        policy = policy_of(place).replace(network=network)
+        prepared = ready.prepare(policy, directory=str(place / "work"), environment=environment_of(place))
+        ways[name] = by_library(ready, prepared)
     if shutil.which("bwrap"):
         ways["bubblewrap, minimal"] = by_process(bubblewrap(place, every=False), place)
         ways[BUBBLEWRAP] = by_process(bubblewrap(place, every=True), place)

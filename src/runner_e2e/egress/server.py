@@ -29,7 +29,8 @@ __all__ = ["serve"]
 
 _NOBODY: Final = 65534
 _MOST_CONNECTIONS: Final = 256  # of one launch at a time
-_MEMORY: Final = 4 << 30  # addresses, in bytes: a request waits in memory until it is whole
+_MEMORY: Final = 1 << 30  # bytes: a plain request waits in memory until it is whole
+_STACK: Final = 1 << 19  # bytes of each connection's thread
 _BLOCK: Final = 1 << 16
 
 
@@ -49,6 +50,7 @@ def serve() -> None:
     except Exception as error:  # noqa: BLE001 - whatever it is, the launcher shows it and starts nothing
         connection.sendall(f"{type(error).__name__}: {error}".encode())
         return
+    threading.stack_size(_STACK)
     connection.sendall(HELLO)
     while True:
         message, descriptors = request.receive_descriptors(connection, 1)
@@ -61,7 +63,7 @@ def serve() -> None:
 
 def _give_up_rights() -> None:
     """From here on this process writes no file, starts no program, and is nobody where it was root."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if os.geteuid() == 0:
         os.setgroups([])

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PROBE_SCHEMA",
+    "TOLD_WITHOUT_NAMESPACE",
     "Check",
     "ProbeResult",
     "StoppedError",
@@ -76,9 +77,7 @@ OPEN_WITHOUT: Final[Mapping[str, frozenset[str]]] = {
 
 
 # What the kernel still tells where the network is taken away by a filter of system calls, without a namespace.
-_TOLD_WITHOUT_NAMESPACE: Final = frozenset(
-    {"connections", "connections-of-harness", "socket-diagnostics", "interfaces"}
-)
+TOLD_WITHOUT_NAMESPACE: Final = frozenset({"connections", "connections-of-harness", "socket-diagnostics", "interfaces"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +225,7 @@ def run_probe(
     states = {entry["layer"]: entry["state"] for entry in report["layers"]}
     allowed = open_without(states)
     if states.get("pids") != "active":
-        allowed |= _TOLD_WITHOUT_NAMESPACE
+        allowed |= TOLD_WITHOUT_NAMESPACE
     network = NETWORK_ATTEMPTS if states.get("network") == "active" else ()
     usable = {check["name"] for check in checks if check["action"] == "use"}
     judged = [

@@ -1,0 +1,212 @@
+"""The process of the proxy, with doors that the test makes itself."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runner_e2e.errors import LaunchError
+from runner_e2e.sandbox import request
+from runner_e2e.sandbox.doors import DOORS
+from runner_e2e.sandbox.hosts import doors, parse_rules
+from runner_e2e.sandbox.proxy import Asked, Door, Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TIMEOUT = 20.0
+
+
+class Launch:
+    """What a launch is to the proxy: a connection, and listening sockets on some loopback."""
+
+    def __init__(self, proxy: Proxy, rules: list[str]) -> None:
+        self.door: Door = proxy.open_door()
+        self.listening = [socket.create_server(("127.0.0.1", 0)) for _ in doors(parse_rules(rules))]
+        request.send_descriptors(self.door.connection, DOORS, [one.fileno() for one in self.listening])
+        self.address = self.listening[0].getsockname()
+
+    def ask(self, content: bytes) -> bytes:
+        """What the proxy answers until it closes the connection."""
+        with socket.create_connection(self.address, TIMEOUT) as client:
+            with contextlib.suppress(OSError):  # it may refuse before it has read everything
+                client.sendall(content)
+            return read(client)
+
+    def end(self) -> tuple[Asked, ...]:
+        for one in self.listening:
+            one.close()
+        return () if self.door.connection.fileno() < 0 else self.door.end()
+
+
+def read(client: socket.socket) -> bytes:
+    blocks = []
+    with contextlib.suppress(ConnectionResetError):
+        while block := client.recv(1 << 16):
+            blocks.append(block)
+    return b"".join(blocks)
+
+
+@pytest.fixture
+def upstream() -> Iterator[tuple[int, list[bytes]]]:
+    """A server that keeps connections open; its port, and what it got on each of them."""
+    got: list[bytes] = []
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+    def answer(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            got.append(connection.recv(1 << 16))
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            connection.settimeout(0.5)
+            got.append(connection.recv(1 << 16))
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield server.getsockname()[1], got
+    server.close()
+
+
+@pytest.fixture
+def rules(upstream: tuple[int, list[bytes]]) -> list[str]:
+    return [f"model.example.com:80=127.0.0.1:{upstream[0]}"]
+
+
+@pytest.fixture
+def launch(rules: list[str]) -> Iterator[Launch]:
+    proxy = Proxy(rules)
+    made = Launch(proxy, rules)
+    yield made
+    made.end()
+    proxy.close()
+
+
+def test_a_plain_request_says_the_host_it_was_judged_by(launch: Launch, upstream: tuple[int, list[bytes]]) -> None:
+    answer = launch.ask(
+        b"GET http://model.example.com/a HTTP/1.1\r\nHost: api.github.com\r\nHOST: two.example.com\r\n"
+        b"Proxy-Authorization: x\r\nConnection: keep-alive\r\n\r\n"
+    )
+    assert answer.endswith(b"ok")
+    head = upstream[1][0]
+    assert head.startswith(b"GET /a HTTP/1.1\r\n")
+    assert head.lower().count(b"host:") == 1
+    assert b"Host: model.example.com\r\n" in head
+    assert b"Connection: close\r\n" in head
+    assert b"proxy-authorization" not in head.lower()
+    assert launch.end() == (Asked(host="model.example.com", port=80, times=1),)
+
+
+def test_a_second_request_does_not_ride_on_the_first(launch: Launch, upstream: tuple[int, list[bytes]]) -> None:
+    with socket.create_connection(launch.address, TIMEOUT) as client:
+        client.sendall(b"GET http://model.example.com/a HTTP/1.1\r\nHost: model.example.com\r\n\r\n")
+        assert client.recv(1 << 16).endswith(b"ok")
+        client.sendall(b"GET http://api.github.com/b HTTP/1.1\r\nHost: api.github.com\r\n\r\n")
+        read(client)
+    time.sleep(0.6)
+    assert b"github" not in b"".join(upstream[1])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\r\n\r\n",
+        b"\0" * 1000,
+        b"GET / HTTP/1.1\r\nHost: model.example.com\r\n\r\n",
+        b"GET //model.example.com@evil.example.com/ HTTP/1.1\r\n\r\n",
+        b"GET http://model.example.com@evil.example.com/ HTTP/1.1\r\nHost: model.example.com\r\n\r\n",
+        b"GET http://evil.example.com#model.example.com/ HTTP/1.1\r\nHost: model.example.com\r\n\r\n",
+        b"GET http://model.example.com.evil.example.com/ HTTP/1.1\r\nHost: model.example.com\r\n\r\n",
+        b"GET ftp://model.example.com/ HTTP/1.1\r\n\r\n",
+        b"GET http:/// HTTP/1.1\r\nHost: model.example.com\r\n\r\n",
+        b"GET http://model.example.com:99999/ HTTP/1.1\r\n\r\n",
+        b"GET http://model.example.com:-80/ HTTP/1.1\r\n\r\n",
+        b"CONNECT model.example.com:443 HTTP/1.1\r\n\r\n",
+        b"CONNECT model.example.com HTTP/1.1\r\n\r\n",
+        b"CONNECT model.example.com:80:443 HTTP/1.1\r\n\r\n",
+        b"CONNECT 127.0.0.1:80 HTTP/1.1\r\n\r\n",
+        b"CONNECT [::ffff:127.0.0.1]:80 HTTP/1.1\r\n\r\n",
+        b"CONNECT evil.example.com:80 HTTP/1.1\r\nHost: model.example.com:80\r\n\r\n",
+        b"CONNECT model.example.com\0.evil.example.com:80 HTTP/1.1\r\n\r\n",
+        b"CONNECT \xff\xfe.example.com:80 HTTP/1.1\r\n\r\n",
+        b"PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\nGET http://evil.example.com/ HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_what_is_not_wholly_right_leads_nowhere(
+    launch: Launch, upstream: tuple[int, list[bytes]], content: bytes
+) -> None:
+    with socket.create_connection(launch.address, TIMEOUT) as client:
+        client.sendall(content)
+        client.shutdown(socket.SHUT_WR)
+        answer = read(client)
+    assert not answer.startswith(b"HTTP/1.1 200"), answer
+    assert upstream[1] == []
+    assert launch.ask(b"GET http://model.example.com/ HTTP/1.1\r\n\r\n").endswith(b"ok")  # it goes on
+    assert all(entry.refused for entry in launch.end() if (entry.host, entry.port) != ("model.example.com", 80))
+
+
+def test_more_connections_than_it_takes_do_not_stop_it(launch: Launch) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection(launch.address, TIMEOUT)) for _ in range(300)]
+        for one in held:
+            one.setblocking(False)
+        closed = 0
+        while closed < 300 - 256 and time.monotonic() < deadline:
+            closed = sum(_is_closed(one) for one in held)
+            time.sleep(0.05)
+    assert closed == 300 - 256
+    while time.monotonic() < deadline:
+        if launch.ask(b"GET http://model.example.com/ HTTP/1.1\r\n\r\n").endswith(b"ok"):
+            break
+    else:
+        pytest.fail("it did not go on")
+
+
+def _is_closed(client: socket.socket) -> bool:
+    try:
+        return not client.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_launches_are_told_apart_and_share_the_process(rules: list[str]) -> None:
+    proxy = Proxy(rules)
+    first, second = Launch(proxy, rules), Launch(proxy, rules)
+    first.ask(b"GET http://one.example.com/ HTTP/1.1\r\n\r\n")
+    second.ask(b"GET http://two.example.com/ HTTP/1.1\r\n\r\n")
+    assert [entry.host for entry in first.end()] == ["one.example.com"]
+    second.ask(b"GET http://two.example.com/ HTTP/1.1\r\n\r\n")
+    assert [(entry.host, entry.times) for entry in second.end()] == [("two.example.com", 2)]
+    proxy.close()
+
+
+def test_it_has_few_rights(launch: Launch, rules: list[str]) -> None:
+    proxy = Proxy(rules)
+    status = dict(
+        line.split(":\t", 1)
+        for line in Path(f"/proc/{proxy.process.pid}/status").read_text().splitlines()
+        if ":\t" in line
+    )
+    assert int(status["CapEff"], 16) == 0
+    assert status["NoNewPrivs"] == "1"
+    assert status["Uid"].split()[1] != "0"
+    proxy.close()
+
+
+def test_without_its_package_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError) as refused:
+        Proxy(["api.example.com"], python=str(tmp_path / "no-python"))
+    assert "No such file" in refused.value.problem.why
+    assert "runner-e2e-action[network]" in refused.value.problem.fix
