@@ -187,12 +187,12 @@ def test_the_day_is_that_of_github(double: Server, connect: Callable[..., GitHub
     assert [each.day for each in month(double, "2026-12.json")] == ["2026-12-01"]
 
 
-def test_a_file_of_more_than_a_megabyte(double: Server, ledger: SharedLedger) -> None:
+def test_a_file_of_more_than_a_megabyte(double: Server, ledger: SharedLedger, api: GitHubApi) -> None:
     many = [entry(number, key=f"run-{number}", nonce=f"n{number}") for number in range(6000)]
     ledger.reserve(many)
     assert len(double.state.objects[double.state.files(BRANCH)["2026-11.json"]]["content"]) > 1024 * 1024
     ledger.settle([("run-5999", 1, 1)])
-    assert SharedLedger(ledger._api).of_nonce("n5999") == replace(
+    assert SharedLedger(api).of_nonce("n5999") == replace(
         many[-1], day="2026-11-30", state="settled", charged=1, run=1
     )
 
