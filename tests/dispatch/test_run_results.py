@@ -77,6 +77,7 @@ def test_jobs_are_listed_only_for_a_cell_without_a_record(double: Server, api: G
         ({"steps": [step("Gate", "success"), step(PAID_STEP, None, "queued")]}, ("failed", None, 100 * CENTS)),
         ({"steps": [step("Gate", "success")]}, ("failed", None, 100 * CENTS)),
         ({"steps": [], "runner": 7}, ("failed", None, 100 * CENTS)),
+        ({"steps": [step("Gate", "success")], "runner": None}, ("failed", None, 100 * CENTS)),
         # A job that GitHub says to go on in a run that it says has ended.
         ({"status": "in_progress", "conclusion": None, "steps": [step(PAID_STEP, "skipped")]},
          ("failed", None, 100 * CENTS)),
@@ -202,6 +203,16 @@ def test_a_replica_that_is_behind_decides_nothing(double: Server, api: GitHubApi
     except GitHubError:
         _, joined = outcomes_of_run(api, run.id, cells(2))
     assert [(cell.actual, cell.kept) for cell in joined.cells] == [(25 * CENTS, 0), (None, 100 * CENTS)]
+
+
+def test_jobs_of_a_run_that_is_said_to_be_gone(double: Server, api: GitHubApi) -> None:
+    run = start_run(double)
+    keep(double, run, archive([entry(0)]))
+    add_job(double, run, handle(0), conclusion="success")
+    for _ in range(2):
+        double.faults.order("stale-404", "GET", "artifacts$")
+    with pytest.raises(GitHubError, match="has jobs of run"):
+        outcomes_of_run(api, run.id, cells(1))
 
 
 def test_an_artifact_that_is_refused_decides_nothing(double: Server, api: GitHubApi) -> None:
