@@ -49,12 +49,12 @@ def run_program(
     given = {**run.process_environment, **environment}
     if not run.in_reach(script, environment, runner.state.files, ()):
         return None
-    files = run.repository.seen_from(runner.state.files, WORKSPACE, runner.state.checkouts)
     shell = language in {"bash", "sh"}
     options = replace(_options(run), shell="sh" if language == "sh" else "bash", language="" if shell else language)
     if name:
         options = replace(options, script_name=name)
-    return analyse(script, environment=given, files=files, options=options)
+    files, checkouts = runner.state.files, runner.state.checkouts
+    return run.repetitions.analyse(script, environment=given, files=files, checkouts=checkouts, options=options)
 
 
 def run_in_image(  # noqa: PLR0913 - the image, what it gets, and what for

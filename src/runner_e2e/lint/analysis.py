@@ -11,6 +11,7 @@ from runner_e2e.lint.configured import configured
 from runner_e2e.lint.files import find_root, shown_path
 from runner_e2e.lint.ignores import MARK, document_ignores, script_ignores
 from runner_e2e.lint.jobs import run_action, run_workflow
+from runner_e2e.lint.repetitions import Repetitions
 from runner_e2e.lint.repository import Document, Repository, read_document
 from runner_e2e.lint.result import FileResult, Ignore, Ignored
 from runner_e2e.lint.rules import RULES, invalid_ignore
@@ -60,6 +61,7 @@ class Analyst:
         self._trace = trace
         self._roots: dict[Path, Path] = {}
         self._repositories: dict[Path, Repository] = {}
+        self._repetitions: dict[Path, Repetitions] = {}
         self._ignores: dict[str, tuple[Ignore, ...]] = {}
 
     def repository(self, path: Path) -> Repository:
@@ -71,7 +73,8 @@ class Analyst:
         if root not in self._repositories:
             relative = shown_path(root, self.current)
             shown = self.label + ("" if relative == "." else relative)
-            self._repositories[root] = Repository(root, shown=shown, texts=self.texts)
+            repository = self._repositories[root] = Repository(root, shown=shown, texts=self.texts)
+            self._repetitions[repository.root] = Repetitions(repository)
         return self._repositories[root]
 
     def result(self, path: Path, *, explicit: bool) -> FileResult:
@@ -92,7 +95,8 @@ class Analyst:
         return self._followed(document, repository, base)
 
     def _followed(self, document: Document, repository: Repository, base: FileResult) -> FileResult:
-        run = Run(repository, deadline=time.process_time() + self.time_limit, trace=self._trace)
+        deadline = time.process_time() + self.time_limit
+        run = Run(repository, deadline=deadline, trace=self._trace, repetitions=self._repetitions[repository.root])
         judgement = _Judgement(run, document, self.time_limit)
         judgement.judge()
         findings, off = _configured(judgement.findings, repository)

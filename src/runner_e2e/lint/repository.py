@@ -195,6 +195,10 @@ class Repository:
             self._scripts[relative] = Script(origin=origin, text=origin.text) if origin is not None else None
         return self._scripts[relative]
 
+    def owns(self, origin: Origin) -> bool:
+        """Whether *origin* is that of a script of the repository."""
+        return any(script is not None and script.origin is origin for script in self._scripts.values())
+
 
 def below(path: str, folder: str) -> str | None:
     """The rest of *path* below *folder*, None when it is elsewhere."""

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from runner_e2e.lint.contexts import process_environment
+from runner_e2e.lint.repetitions import Repetitions
 from runner_e2e.lint.sighting import PUBLICATION, Sighting, Surface
 from runner_e2e.lint.texts import Reader
 
@@ -47,10 +48,16 @@ class OutOfTimeError(Exception):
 
 
 class Run:
-    """What everything in one analysis shares. *deadline* is a ``time.process_time()`` time."""
+    """What everything in one analysis shares. *deadline* is a ``time.process_time()`` time.
 
-    def __init__(self, repository: Repository, *, deadline: float, trace: bool = False) -> None:
+    *repetitions* have the results of scripts in files of the same repository that were analysed before.
+    """
+
+    def __init__(
+        self, repository: Repository, *, deadline: float, trace: bool = False, repetitions: Repetitions | None = None
+    ) -> None:
         self.repository = repository
+        self.repetitions = repetitions or Repetitions(repository)
         self.deadline = deadline
         self.trace: list[TracePoint] | None = [] if trace else None
         self.sightings: list[Sighting] = []

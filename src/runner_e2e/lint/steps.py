@@ -13,7 +13,7 @@ from runner_e2e.lint.expression_data import NULL, Choice, Data, Dictionary, Text
 from runner_e2e.lint.job_state import Visible
 from runner_e2e.lint.languages import ANALYSERS, language_of
 from runner_e2e.lint.own_action import masks_of_setup, own_command
-from runner_e2e.lint.shell import ShellOptions, analyse
+from runner_e2e.lint.shell import ShellOptions
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.step_shell import StepShell, step_shell
 from runner_e2e.lint.step_surfaces import report_arguments, report_masked_text, report_name, report_variables
@@ -186,8 +186,14 @@ class StepRunner:
             directory=directory,
             trace=run.trace is not None,
         )
-        files = run.repository.seen_from(state.files, directory.constant or WORKSPACE, state.checkouts)
-        result = analyse(script, environment=environment, positional=arguments, files=files, options=options)
+        result = run.repetitions.analyse(
+            script,
+            environment=environment,
+            positional=arguments,
+            files=state.files,
+            checkouts=state.checkouts,
+            options=options,
+        )
         run.take(result, state.masks)
         return self.after(result)
 
