@@ -557,6 +557,26 @@ def test_a_repository_that_is_renamed_in_the_middle(scene: ClientScene) -> None:
     assert scene.player.payments == []
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_repository_that_is_renamed_before_its_results_are_fetched(scene: ClientScene, again: bool) -> None:
+    campaign = scene.plan()
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(scene.client())
+        client.start(campaign)
+        scene.player.play()
+        # One connection is kept, as by a client that watches, or another is made, as by one that was ended.
+        client = stack.enter_context(scene.client()) if again else client
+        with client._ledger.acting(campaign.id):
+            client._look(client._ledger.campaign(campaign.id), "grace")
+        assert scene.states(campaign) == ["ended"]
+        scene.state.former_names.add("octo/evals")
+        scene.state.repository = "octo/renamed"
+        client = stack.enter_context(scene.client()) if again else client
+        client.watch(campaign.id)
+    scene.check(campaign)
+    assert scene.states(campaign) == ["settled"]
+
+
 def test_another_repository_of_the_same_name(scene: ClientScene) -> None:
     campaign = scene.plan()
     with scene.client() as client:

@@ -200,7 +200,9 @@ class Client:
         waiting = context.shards(campaign.id, "planned", "reserved", "unpaid")
         # There first: what is released and still reserved here is reserved again before it could be sent. A shard that
         # was never changed cannot be reserved there.
-        context.shared.release([shard.key for shard in waiting if shard.state != "unpaid" and shard.version > 1])
+        reserved = [shard.key for shard in waiting if shard.state != "unpaid" and shard.version > 1]
+        if reserved and campaign.repository_id is not None:
+            context.locate(campaign).shared.release(reserved)
         for shard in context.ledger.move_all(Move(shard=shard, to="cancelled", note=shard.note) for shard in waiting):
             context.told(shard, "cancelled", "cancelled; nothing was paid")
 

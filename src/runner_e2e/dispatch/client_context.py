@@ -17,6 +17,7 @@ from runner_e2e.errors import DefectError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Self
 
     from runner_e2e.dispatch.attachment import Identity
     from runner_e2e.dispatch.claim import Holder
@@ -109,28 +110,34 @@ class Context:
         return self.ledger.uuid[:8]
 
     def origin(self, campaign: CampaignState) -> Origin:
-        """What the runs of *campaign* have in common.
+        """What the runs of *campaign* have in common. Raises what :meth:`locate` raises."""
+        return Origin(
+            identity=self.identity(),
+            workflow=campaign.workflow,
+            branch=self.locate(campaign).branch,
+            repository_id=self._number_of(campaign),
+        )
 
-        Goes on under the new name of a repository that was renamed, which is known by its number. Raises
-        :class:`~runner_e2e.errors.RefusedError` where another has its name now, and
-        :class:`~runner_e2e.errors.GitHubError`.
+    def locate(self, campaign: CampaignState) -> Self:
+        """Makes sure that writes go to the repository of *campaign*, which is known by its number.
+
+        Goes on under its new name where it was renamed. Raises :class:`~runner_e2e.errors.RefusedError` where another
+        repository has its name now, and :class:`~runner_e2e.errors.GitHubError`.
         """
-        if campaign.repository_id is None:
-            raise DefectError(f"{campaign.id} was sent to a repository without an id")
         if not self.branch:
             found = read_repository(self.api)
-            check_same_number(campaign.repository, found.id, campaign.repository_id)
+            check_same_number(campaign.repository, found.id, self._number_of(campaign))
             if found.full_name.lower() != self.api.repository.lower():
                 self.tell("warning", f"{campaign.repository} is called {found.full_name} now; what was sent is watched")
                 # Reads are sent on from the old name, writes are not.
                 self.api.repository = found.full_name
             self.branch = found.default_branch
-        return Origin(
-            identity=self.identity(),
-            workflow=campaign.workflow,
-            branch=self.branch,
-            repository_id=campaign.repository_id,
-        )
+        return self
+
+    def _number_of(self, campaign: CampaignState) -> int:
+        if campaign.repository_id is None:
+            raise DefectError(f"{campaign.id} was sent to a repository without an id")
+        return campaign.repository_id
 
     def commit(self) -> str:
         """A commit of the repository, which a tag must have. Raises :class:`~runner_e2e.errors.GitHubError`."""

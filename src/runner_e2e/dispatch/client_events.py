@@ -5,31 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from runner_e2e.dispatch.shard_states import State
+
 __all__ = ["Event", "Kind", "Pace"]
 
-Kind: TypeAlias = Literal[
-    "reserved",
-    "sent",
-    "unknown",
-    "running",
-    "ended",
-    "settled",
-    "unpaid",
-    "stuck",
-    "cancelled",
-    "twin",
-    "waiting",
-    "round",
-    "warning",
-]
+Kind: TypeAlias = State | Literal["twin", "waiting", "round", "warning"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
     """Something that happened at *at* (seconds since the epoch), with one sentence for people, free of ids of cells.
 
-    *shard* is its index where it is about one. *until* is when a ``waiting`` ends. A ``round`` ends each step: the
-    ledger holds everything that was found out.
+    *kind* is the state that a shard, or several, came to, or another thing that is worth a line. *shard* is its index
+    where it is about one. *until* is when a ``waiting`` ends. A ``round`` ends each step: the ledger holds everything
+    that was found out.
     """
 
     at: float

@@ -108,6 +108,7 @@ def _agreed(joined: Joined, charged: int) -> Joined:
 def _settle(context: Context, campaign: CampaignState, results: Sequence[_Result]) -> None:
     if not results:
         return
+    context.locate(campaign)
     if any(result.joined.kept for result in results):
         # The run's own last job saw more, where its artifact is gone by now.
         known = {entry.key: entry.charged for entry in context.shared.entries(campaign.id)}
