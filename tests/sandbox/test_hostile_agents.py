@@ -191,7 +191,7 @@ def test_a_full_disk_costs_the_report_its_last_words_and_the_agent_nothing(root:
     os.link(small_disk / "report.json", hidden)
     _, errors = process.communicate("go\n")
     assert process.returncode == 5, errors
-    assert "was replaced while the agent ran, and seen from then on" in errors
+    assert "was replaced or removed while the agent ran: what came instead was not hidden" in errors
     document = json.loads(report.read_text())
     assert document["schema"] == json.loads(shown)["schema"]
 
@@ -265,8 +265,7 @@ def test_a_hidden_file_that_is_replaced_is_told(actor: Actor, wall: str) -> None
         (place / "new").rename(file)
     output, errors = process.communicate("go\n")
     assert output == "new\n"
-    assert f"limit: {place}/secret is seen once a program outside replaces it: hide its directory" in errors
-    assert f"sandbox: {place}/secret was replaced while the agent ran, and seen from then on" in errors
+    assert f"sandbox: {place}/secret was replaced or removed while the agent ran" in errors
     assert json.loads(report.read_text())["replaced"] == [f"{place}/secret"]
 
 

@@ -243,7 +243,6 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         )
     else:
         notes = tuple(f"{fact.real} can be changed: read-only needs mounts" for fact in found.read_only)
-    notes += _replaceable(found)
     network = _network(policy, left_out)
     if policy.wall == "locked-mounts":
         notes += ("through mounts of its own the agent can rename hidden paths, and put others in their place",)
@@ -271,20 +270,6 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         limits=tuple(policy.limits.items()),
         others=_others(policy, mode, user=agent if agent >= 0 else host.user),
     )
-
-
-def _replaceable(found: Survey) -> tuple[str, ...]:
-    """What is said of hidden files whose directory the agent sees: a cover goes with the file that it covers."""
-    shown = [fact for fact in found.hidden if fact.kind == "file" and _is_shown(os.path.dirname(fact.real), found.base)]
-    if not shown:
-        return ()
-    more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
-    return (f"{shown[0].real}{more} is seen once a program outside replaces it: hide its directory instead",)
-
-
-def _is_shown(path: str, steps: Sequence[Step]) -> bool:
-    around = decides(path, steps)
-    return around is None or not around.hidden
 
 
 def _network(policy: Policy, left_out: set[str]) -> tuple[str, tuple[tuple[str, int], ...], tuple[str, ...]]:

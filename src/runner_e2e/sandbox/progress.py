@@ -164,9 +164,11 @@ class Progress:
 
 
 def _is_another(step: Step) -> bool:
-    """Whether something else stands now where *step* hid something: its cover went with what it covered."""
+    """Whether what *step* hid is no longer there: its cover went with it, and hid nothing that came instead."""
     try:
         found = os.lstat(step.path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
     except OSError:
         return False
     return (found.st_dev, found.st_ino) != (step.device, step.inode)

@@ -49,7 +49,7 @@ class Report(Record):
     ``created`` directories made before the launch. ``limits`` say what stays open. ``resources`` are limits on what
     the launch may use, in bytes, seconds or pieces; ``ended`` is the one that ended it. ``network`` is what the agent
     reaches: open, none, loopback or hosts, those of ``hosts``; ``asked`` is what it asked the proxy for, told at its
-    end, as ``replaced`` is: hidden paths where something else stood then.
+    end, as ``replaced`` is: hidden paths that were no longer there.
     """
 
     mode: str
@@ -98,7 +98,8 @@ class Report(Record):
         """What is known only at the end and must be told, as short lines for a log."""
         lines = [self.verdict()] if self.ended else []
         return lines + [
-            f"sandbox: {path} was replaced while the agent ran, and seen from then on" for path in self.replaced
+            f"sandbox: {path} was replaced or removed while the agent ran: what came instead was not hidden"
+            for path in self.replaced
         ]
 
     def refusals(self) -> list[str]:

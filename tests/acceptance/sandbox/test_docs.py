@@ -40,7 +40,7 @@ def test_the_launches_are_understood() -> None:
         command.replace("\\\n", " ")
         for command in re.findall(r"\$ (.*?[^\\])\n", "".join(blocks("console")), re.DOTALL)
     ]
-    assert len(commands) == 4
+    assert len(commands) == 5
     for command in commands:
         program, group, verb, *words = shlex.split(command)
         assert (program, group) == ("runner-e2e", "sandbox")
