@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 import time
+import zlib
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -462,6 +463,13 @@ class TestLimitsAndAnswers:
             found = ledger.remembered("k")
             assert found is not None
             assert (found.etag, found.body) == (f'W/"{len(body)}"', body)
+
+    @pytest.mark.parametrize("body", [b"", b"x", zlib.compress(b"\xff")])
+    def test_a_damaged_answer_is_none(self, ledger: Ledger, body: bytes) -> None:
+        ledger.remember("k", "1", "body")
+        with ledger._changing() as database:
+            database.execute("UPDATE answers SET body = ?", (body,))
+        assert ledger.remembered("k") is None
 
     def test_answers_that_nobody_uses_are_forgotten(self, path: Path) -> None:
         clock = Clock()

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from textwrap import dedent
@@ -62,6 +63,11 @@ def edit(path: Path, *statements: str) -> None:
         database.execute(sql)
     database.commit()
     database.close()
+
+
+def tables(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as database:
+        return [row[0] for row in database.execute("SELECT sql FROM sqlite_schema")]
 
 
 def refused(path: Path, said: str, *, patience: float = 1) -> RefusedError:
@@ -223,14 +229,14 @@ class TestVersions:
                 assert ledger._database.execute("SELECT count(*) FROM later").fetchone() == (0,)
 
     def test_a_migration_that_fails_leaves_the_old_one(self, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        before = [*sqlite3.connect(kept).execute("SELECT sql FROM sqlite_schema")]
+        before = tables(kept)
         steps = (*ledger_schema._MIGRATIONS, ("CREATE TABLE later (x INTEGER) STRICT", "CREATE TABLE later (x)"))
         with monkeypatch.context() as patch:
             patch.setattr(ledger_schema, "_MIGRATIONS", steps)
             patch.setattr(ledger_file, "VERSION", VERSION + 1)
             with pytest.raises(Exception, match="later already exists"):
                 open_ledger(kept, now=Clock())
-        assert [*sqlite3.connect(kept).execute("SELECT sql FROM sqlite_schema")] == before
+        assert tables(kept) == before
         with open_ledger(kept, now=Clock()) as ledger:
             assert len(ledger.shards(CAMPAIGN)) == 2
 
@@ -243,6 +249,22 @@ class TestDamage:
         kept.write_bytes(content)
         error = refused(kept, "is damaged")
         assert "keep the file" in error.problem.fix
+
+    @pytest.mark.parametrize("table", ["ledger", "campaigns", "shards", "nonces", "events", "cells"])
+    def test_a_large_ledger_is_checked_where_it_counts(
+        self, kept: Path, monkeypatch: pytest.MonkeyPatch, table: str
+    ) -> None:
+        monkeypatch.setattr(ledger_file, "_LARGE", 0)
+        with open_ledger(kept, now=Clock()) as ledger, ledger.acting(CAMPAIGN):
+            pass
+        with closing(sqlite3.connect(kept)) as database:
+            page, size = database.execute(
+                f"SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = '{table}'"
+            ).fetchone()
+        content = bytearray(kept.read_bytes())
+        content[(page - 1) * size : page * size] = b"\xa5" * size
+        kept.write_bytes(content)
+        refused(kept, "is damaged")
 
     def test_a_file_that_was_cut_off(self, kept: Path) -> None:
         os.truncate(kept, kept.stat().st_size // 2)

@@ -407,7 +407,12 @@ class Ledger:
         if self._now() - row[2] > _DAY:
             with suppress(LedgerError), self._changing(durably=False) as database:
                 database.execute("UPDATE answers SET used_at = ? WHERE key = ?", (self._now(), key))
-        return Remembered(etag=row[0], body=zlib.decompress(row[1]).decode(errors="surrogatepass"))
+        try:
+            body = zlib.decompress(row[1]).decode(errors="surrogatepass")
+        except (zlib.error, UnicodeDecodeError):
+            # Damaged on the disk: it is asked for again, in full.
+            return None
+        return Remembered(etag=row[0], body=body)
 
     def remember(self, key: str, etag: str, body: str) -> None:
         """Remembers an answer; those that nobody used for 30 days, and the oldest of too many, are forgotten."""
