@@ -14,6 +14,7 @@ from runner_e2e.dispatch.client import Client
 from runner_e2e.dispatch.client_events import Event, Pace
 from runner_e2e.dispatch.conditional import ConditionalReader
 from runner_e2e.dispatch.shared_ledger import SharedLedger
+from runner_e2e.errors import RunnerE2EError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.ledger import Ledger
     from runner_e2e.dispatch.ledger_records import CampaignState
 
-__all__ = ["Settings", "act"]
+__all__ = ["Settings", "Warnings", "act"]
 
 # A longer pause is left to the watching loop, which tells of it.
 _PATIENCE_SECONDS = 30.0
@@ -38,6 +39,40 @@ class Settings:
     as_json: bool = False
 
 
+class Warnings:
+    """Hands events on to *show*. A warning waits for the end of its round: an error may end that, and say the same.
+
+    What comes again in the next rounds is said once.
+    """
+
+    def __init__(self, show: Callable[[Event], None]) -> None:
+        self._show = show
+        self._held: list[Event] = []
+        self._last = ""
+
+    def hear(self, event: Event) -> None:
+        """Shows *event*, or holds it."""
+        if event.kind == "warning":
+            self._held.append(event)
+            return
+        if event.kind != "round":
+            self.release()
+        self._show(event)
+
+    def drop(self, text: str) -> None:
+        """Forgets what an error says, and shows the rest."""
+        self._held = [event for event in self._held if event.text != text]
+        self.release()
+
+    def release(self) -> None:
+        """Shows what is held."""
+        for event in self._held:
+            if event.text != self._last:
+                self._show(event)
+            self._last = event.text
+        self._held.clear()
+
+
 def act(ledger: Ledger, state: CampaignState, settings: Settings, action: Callable[[Client], object]) -> int:
     """Lets a client do *action* while a person follows it; says how the campaign stands then, and returns the status.
 
@@ -47,8 +82,13 @@ def act(ledger: Ledger, state: CampaignState, settings: Settings, action: Callab
     left = 0
     with departure.watched(), follow(quiet=settings.quiet) as progress:
 
-        def say(event: Event) -> None:
+        def show(event: Event) -> None:
             progress.show(event, lambda pause: snapshots.take(state.id, budget=budget, pause=pause))
+
+        warnings = Warnings(show)
+
+        def say(event: Event) -> None:
+            warnings.hear(event)
             departure.check()
 
         budget = CallBudget(
@@ -63,6 +103,11 @@ def act(ledger: Ledger, state: CampaignState, settings: Settings, action: Callab
             action(_client(ledger, state.repository, settings, budget, say=say, wait=departure.wait))
         except Left as leaving:
             left = leaving.number
+        except RunnerE2EError as error:
+            warnings.drop(str(error))
+            raise
+        finally:
+            warnings.release()
     status = conclude(ledger, state.id, as_json=settings.as_json)
     return 128 + left if left else status
 
