@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.dispatch.client_scene import KEY, ClientScene
+from tests.github_double import shapes
 from tests.github_double.crash import CrashError
 from tests.github_double.faults import FAULTS
 
@@ -153,6 +154,48 @@ def test_a_server_that_does_not_know_the_run_of_a_dispatch(scene: ClientScene) -
     scene.player.payments.clear()
     scene.run(scene.plan())
     assert [each.status for each in scene.double.requests("POST", "/dispatches")][4:] == [204, 204, 204]
+
+
+def test_a_server_that_tells_no_names_of_runs(scene: ClientScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claims alone say then which run is whose; and no other shard's run is taken for a twin."""
+    full = shapes.run
+
+    def without(*given: Any) -> dict[str, Any]:
+        return {name: value for name, value in full(*given).items() if name != "display_title"}
+
+    monkeypatch.setattr(shapes, "run", without)
+    scene.shards, scene.state.old_server = 3, True
+    campaign = scene.plan()
+    scene.run(campaign)
+    scene.check(campaign)
+    assert scene.states(campaign) == ["settled"] * 3
+    assert not scene.double.requests("POST", "/cancel")
+
+
+def test_a_workflow_whose_file_is_deleted_in_the_middle(scene: ClientScene) -> None:
+    scene.playing = False
+    campaign = scene.plan()
+    with scene.client() as client:
+        client.start(campaign)
+        scene.state.workflows.clear()
+        scene.playing = True
+        client.watch(campaign.id)
+    scene.check(campaign)
+    assert scene.states(campaign) == ["settled"]
+
+
+def test_many_runs_of_others(scene: ClientScene) -> None:
+    scene.playing = False
+    campaign = scene.plan()
+    with scene.client() as client:
+        client.start(campaign)
+        others = [stranger(scene, {"nonce": f"20261130t000000z-{number:016x}"}) for number in range(250)]
+        for run in others:
+            run.last.status = "completed"
+        scene.playing = True
+        client.watch(campaign.id)
+    scene.check(campaign)
+    assert scene.states(campaign) == ["settled"]
 
 
 # Twins
@@ -696,7 +739,7 @@ def test_a_crash_at_every_request(scene: ClientScene, number: int, sent: bool) -
 @pytest.mark.parametrize("number", REQUESTS)
 def test_faults_at_every_request(double: Server, tmp_path: Path, number: int) -> None:
     """Each request of client and runs meets some kinds of faults, and each kind many requests."""
-    for kind in QUICK[number % 3 :: 3]:
+    for kind in QUICK[number % 4 :: 4]:
         scene = ClientScene(double, tmp_path / kind, seed=number)
         double.faults.order(kind, "", "", skip=number - 1)
         campaign = scene.plan()

@@ -183,7 +183,7 @@ class Client:
                     self._send_from = context.now() + _REFUSED_PAUSE
                 else:
                     found.failed = found.failed or error
-                context.tell("warning", str(error))
+                context.tell("warning", error.problem.what)
             except GitHubError as error:
                 context.doubt()
                 found.failed = found.failed or error
