@@ -1,0 +1,9 @@
+"""The workflow that schedules run: what a preflight reads of it, and no more. Its jobs are played."""
+
+__all__ = ["DEFINITION"]
+
+DEFINITION = b"""\
+run-name: Paid campaign ${{ inputs.nonce || github.run_id }}
+on: { workflow_dispatch: { inputs: { nonce: , selection: , target: } } }
+jobs: { gate: { runs-on: ubuntu-latest, steps: [{ run: "true" }] } }
+"""
