@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import socket
 import struct
+import tempfile
 import threading
 import time
 import tracemalloc
@@ -374,6 +376,26 @@ def test_a_file_that_came_broken_once(
     answering(monkeypatch, {"/storage/": Reply(raw=broken)}, once=True)
     found = fetch_results(api, run)
     assert (found.state, len(found.records), found.problems) == ("read", 1, ())
+
+
+def test_a_full_disk(double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = kept(double)
+    monkeypatch.setattr("runner_e2e.dispatch.downloads._IN_MEMORY", 1)
+
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(GitHubError, match="no place for an artifact") as caught:
+        fetch_results(api, run)
+    assert "No space left on device" in str(caught.value)
+
+
+def test_an_archive_that_does_not_fit_into_memory(
+    double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner_e2e.dispatch.downloads._IN_MEMORY", 1)
+    assert len(fetch_results(api, kept(double)).records) == 1
 
 
 def test_an_old_server_tells_no_digest(double: Server, api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,7 +226,8 @@ def test_an_artifact_that_is_refused_decides_nothing(double: Server, api: GitHub
     assert "is not taken: it is no zip archive, or was cut off" in joined.problems[0]
 
 
-def test_a_run_whose_last_job_did_not_put_results_together(double: Server, api: GitHubApi) -> None:
+@pytest.mark.parametrize("state", ["missing", "refused"])
+def test_a_run_whose_last_job_did_not_put_results_together(double: Server, api: GitHubApi, state: str) -> None:
     """It was cancelled by force, or its machine was lost: what the cells' jobs kept each is still there."""
     run = start_run(double)
     for number in range(4):
@@ -237,13 +238,15 @@ def test_a_run_whose_last_job_did_not_put_results_together(double: Server, api: 
     run.artifacts[2].content = archive(
         (f"attempt-{attempt}/result.json", record(2, attempt=attempt, cost=attempt)) for attempt in (1, 2)
     )
+    if state == "refused":
+        keep(double, run, b"cut off")
     results, joined = outcomes_of_run(api, run.id, cells(4))
-    assert results.state == "missing"
+    assert results.state == state
     assert [(cell.actual, cell.kept) for cell in joined.cells] == [
         (25 * CENTS, 0), (None, 100 * CENTS), (300 * CENTS, 0), (None, 100 * CENTS)
     ]  # fmt: skip
     assert f"the record in it is one of {handle(0)}" in " ".join(joined.problems)
-    assert len([each for each in double.log if not each.path.startswith("/storage/")]) == 3 + 3
+    assert len(double.requests("GET", "/zip")) == 3 + 2 * (state == "refused")
 
 
 def test_a_later_attempt_counts_elsewhere(double: Server, api: GitHubApi) -> None:

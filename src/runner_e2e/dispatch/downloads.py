@@ -53,6 +53,7 @@ _STATES: Final[tuple[_State, ...]] = ("refused", "expired", "read")
 # A record has about 4 kB; the largest one that its reader takes has 4 MiB. A run has 256 cells.
 _MOST_RECORD: Final = 4 * 1024 * 1024
 _MOST_ARCHIVE: Final = 64 * 1024 * 1024
+_IN_MEMORY: Final = 4 * 1024 * 1024
 _MOST_UNPACKED: Final = 256 * 1024 * 1024
 _MOST_ENTRIES: Final = 20_000
 _MOST_DIRECTORY: Final = 2 * 1024 * 1024
@@ -197,8 +198,16 @@ def _fetched(api: GitHubApi, artifact: dict[str, object], of: str) -> tuple[list
 def _opened(api: GitHubApi, artifact: dict[str, object], of: str) -> tuple[list[CellRecord], list[str]] | None:
     digest = artifact.get("digest")
     path = f"actions/artifacts/{value_of(artifact, int, 'id')}/zip"
-    with tempfile.TemporaryFile(prefix="runner-e2e-") as file:
-        if api.download(path, file, most=_MOST_ARCHIVE, accept={410}).status == 410:
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
+        try:
+            answer = api.download(path, file, most=_MOST_ARCHIVE, accept={410})
+        except OSError as error:
+            raise GitHubError(
+                "there is no place for an artifact on this machine",
+                why=f"{tempfile.gettempdir()}: {error.strerror}",
+                fix="free some space there, or set TMPDIR",
+            ) from None
+        if answer.status == 410:
             return None
         if isinstance(digest, str) and digest.startswith("sha256:") and digest[7:] != _digest(file):
             raise InvalidDocumentError("it is not what was uploaded: its digest differs")

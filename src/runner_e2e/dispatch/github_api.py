@@ -23,7 +23,7 @@ from runner_e2e.errors import GitHubError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
-    from typing import BinaryIO
+    from typing import IO
 
 __all__ = [
     "DEFAULT_URL",
@@ -241,7 +241,7 @@ class GitHubApi:
             raise _unknown(verb, path, f"the answer was {answer.status}")
         return _checked(answer, accept)
 
-    def download(self, path: str, to: BinaryIO, *, most: int, accept: Collection[int] = ()) -> Answer:
+    def download(self, path: str, to: IO[bytes], *, most: int, accept: Collection[int] = ()) -> Answer:
         """Writes the file that *path* leads to into *to*, in place of what it holds.
 
         GitHub answers with the address of another host, which is asked without the token. Tried up to three times.
@@ -432,7 +432,7 @@ def _never_connected(error: requests.RequestException) -> bool:
     return isinstance(reason, NewConnectionError | NameResolutionError)
 
 
-def _fetch(place: str, to: BinaryIO, *, most: int, timeout: int, loopback: bool) -> None:
+def _fetch(place: str, to: IO[bytes], *, most: int, timeout: int, loopback: bool) -> None:
     """Writes the file at *place* into *to*. No token, password or cookie of anybody's goes there."""
     until = time.monotonic() + _LONGEST_DOWNLOAD
     with requests.Session() as session:
@@ -471,7 +471,7 @@ def _check_place(place: str, *, loopback: bool) -> None:
         )
 
 
-def _copy(response: requests.Response, to: BinaryIO, *, most: int, until: float) -> None:
+def _copy(response: requests.Response, to: IO[bytes], *, most: int, until: float) -> None:
     to.seek(0)
     to.truncate()
     size = 0

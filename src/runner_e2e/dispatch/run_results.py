@@ -100,9 +100,7 @@ def _paid(steps: Sequence[dict[str, object]]) -> Literal["yes", "no", "unknown"]
 
     A step that was not reached is ``skipped``. A runner that was lost reports no more, so what is missing says nothing.
     """
-    step = next((step for step in steps if step.get("name") == PAID_STEP), None)
-    if step is None or step.get("status") != "completed":
+    conclusion = next((step.get("conclusion") for step in steps if step.get("name") == PAID_STEP), None)
+    if not conclusion:
         return "unknown"
-    if step.get("conclusion") == "skipped":
-        return "no"
-    return "yes" if step.get("conclusion") else "unknown"
+    return "no" if conclusion == "skipped" else "yes"
