@@ -54,7 +54,7 @@ def quick(double: Server) -> Server:
 def client(double: Server, limits: Limits | None = None) -> SharedLedger:
     limits = limits or Limits(wait=double.state.clock.sleep)
     return SharedLedger(
-        GitHubApi(repository="octo/evals", token="token-of-alice", url=double.url, limits=limits, timeout=5)
+        GitHubApi(repository="octo/evals", token="token-of-alice", url=double.url, limits=limits, timeout=60)
     )
 
 
@@ -315,6 +315,14 @@ def test_a_token_that_may_only_read(quick: Server) -> None:
     with pytest.raises(GitHubError, match=r"\(403\)") as caught:
         ledger.reserve([entry(2)])
     assert "contents: write" in caught.value.problem.fix
+
+
+def test_a_limit_of_an_hour_is_told_as_one(quick: Server) -> None:
+    ledger = client(quick)
+    ledger.reserve([entry(1)])
+    quick.faults.order("limit-hour", "PUT", "contents")
+    with pytest.raises(GitHubError, match="limits the calls of this token"):
+        ledger.reserve([entry(2)])
 
 
 def test_the_month_changes_between_two_tries(quick: Server) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
-from runner_e2e.dispatch.answers import patience, permission_hint, problem_of, server_text
+from runner_e2e.dispatch.answers import is_rate_limit, patience, permission_hint, problem_of, server_text
 from runner_e2e.dispatch.github_api import UnknownOutcomeError, segment
 from runner_e2e.dispatch.records import value_of
 from runner_e2e.dispatch.shared_ledger_file import (
@@ -220,6 +220,8 @@ class LedgerBranch:
         if wait is not None:
             self._api.limits.wait(wait)
             return problem_of(answer)
+        if is_rate_limit(answer):
+            raise problem_of(answer)
         refusals[what] = refusals.get(what, 0) + 1
         by_rule = answer.status in {409, 422} and _BY_RULE.search(server_text(answer))
         if answer.status == 403 or by_rule or refusals[what] >= _MOST_REFUSALS:
