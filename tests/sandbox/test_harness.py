@@ -17,7 +17,7 @@ from tests.sandbox_actors import make_actor
 
 from runner_e2e.errors import CommandNotExecutableError, CommandNotFoundError, LaunchError
 from runner_e2e.sandbox.harness import Launcher, Prepared
-from runner_e2e.sandbox.policy import Policy
+from runner_e2e.sandbox.policy import Network, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,7 +166,7 @@ def let_processes_get_ready() -> None:
 MOUNTS_CHANGE = """
 import os, subprocess, sys, time
 from runner_e2e.sandbox.harness import Launcher
-from runner_e2e.sandbox.policy import Policy
+from runner_e2e.sandbox.policy import Network, Policy
 place = sys.argv[1]
 nothing = os.open(os.devnull, os.O_RDWR)
 
@@ -297,4 +297,20 @@ def test_a_limit_on_processes_counts_what_runs_at_the_time(here: Actor, launcher
         assert os.read(read, 6) == b"ready\n"
         assert output(launcher, limited, script)[1] == "ran\n"
     os.close(read)
+    os.close(nothing)
+
+
+def test_launches_share_one_proxy_and_are_told_apart(here: Actor, launcher: Launcher) -> None:
+    policy = Policy(network=Network(reach="hosts", hosts=("model.example.com",)))
+    prepared = launcher.prepare(policy, directory=str(here.work), environment=here.environment())
+    nothing = os.open(os.devnull, os.O_RDWR)
+    launches = [
+        launcher.start(
+            prepared, ["curl", "--silent", f"http://{name}.example.com/"], stdin=nothing, stdout=nothing, stderr=nothing
+        )
+        for name in ("one", "two", "three")
+    ]
+    asked = [[entry.host for entry in launch.wait(30).report.asked] for launch in launches]
+    assert asked == [["one.example.com"], ["two.example.com"], ["three.example.com"]]
+    assert len(launcher._proxies) == 1
     os.close(nothing)

@@ -5,11 +5,14 @@ Everything is arranged in a mount and a pid namespace of its own: users and rule
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.sandbox_actors import bring_proxy
 
 if TYPE_CHECKING:
     import subprocess
@@ -93,3 +96,19 @@ def test_a_sudo_that_asks_for_a_password_is_no_way(root: Actor) -> None:
     assert "sudo asks for a password or is not allowed" in why
     done = launch_by_sudo(root, WITH_PASSWORD, "--require", "mounts", script="echo ran")
     assert (done.returncode, done.stdout) == (125, "")
+
+
+def test_allowed_hosts_are_reached_through_sudo(root: Actor) -> None:
+    bring_proxy(root)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            hosts = f"model.example.com:80=127.0.0.1:{server.server_port}"
+            script = "id -u; curl -s http://model.example.com | grep -o 'code: 501'; curl -s http://api.github.com"
+            done = launch_by_sudo(root, WITHOUT_PASSWORD, "--network", hosts, script=script)
+        finally:
+            server.shutdown()
+            thread.join()
+    refused = "sandbox: api.github.com:80 is refused: it is not among the allowed hosts"
+    assert done.stdout == f"61000\ncode: 501\n{refused}\n", done
