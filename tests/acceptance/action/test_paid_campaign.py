@@ -17,6 +17,8 @@ from tests.github_double.server import Server
 
 from runner_e2e.cells.handles import handle, random_key
 from runner_e2e.cells.sealed import new_nonce, seal
+from runner_e2e.dispatch.github_api import GitHubApi
+from runner_e2e.dispatch.shared_ledger import SharedLedger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +51,7 @@ suites:
     groups: [nightly]
     cases: [CASES]
 timeout: 2m
-expected-cost: 0
+expected-cost: 1
 """
 
 
@@ -115,6 +117,8 @@ def test_a_sealed_campaign_is_paid_once_and_names_no_cell(campaign: Campaign) ->
     nonce = new_nonce(datetime.now(UTC))
     sealed = seal(campaign.ids, key=campaign.key, nonce=nonce, repository="octo/evals")
     run = start_run(campaign.double, nonce=nonce, selection=sealed, target="main")
+    ledger = SharedLedger(GitHubApi(repository="octo/evals", token=TOKEN, url=campaign.double.url))
+    ledger.set_caps(day=4_000_000)
     # From the kernel's record: no program that is started, agents included, has a canary on its command line.
     job = campaign.act(run, audited=True)
     assert job.status == 0, job.output
@@ -126,6 +130,10 @@ def test_a_sealed_campaign_is_paid_once_and_names_no_cell(campaign: Campaign) ->
     }
     assert {name.removeprefix("result-"): record["id"] for name, record in found.items()} == handles
     assert {record["verdict"] for record in found.values()} == {"passed"}
+
+    # It was reserved with a retry of each cell, within the cap, and settled at what the records say.
+    (entry,) = ledger.entries(f"run-{run.id}")
+    assert (entry.nonce, entry.reserved, entry.state, entry.charged) == (nonce, 4_000_000, "settled", 0)
 
     # Nothing that is public names a cell, and no command line does.
     for canary in campaign.canaries:
@@ -141,6 +149,7 @@ def test_a_sealed_campaign_is_paid_once_and_names_no_cell(campaign: Campaign) ->
     assert twin.status != 0
     assert f"run {run.id}, attempt 1, has claimed {nonce}" in twin.output
     assert not list(twin.artifacts.iterdir())
+    assert ledger.entries(f"run-{run.id}") == (entry,)
 
 
 def test_the_schedule_plans_its_groups_and_claims_by_its_run(campaign: Campaign) -> None:
@@ -149,7 +158,7 @@ def test_the_schedule_plans_its_groups_and_claims_by_its_run(campaign: Campaign)
     campaign.double.state.refs[f"refs/runner-e2e/claims/schedule-{run.id}"] = run.sha
     job = campaign.act(run)
     assert job.status != 0
-    assert "plan: 2 cells, expected cost $0.00 an attempt" in job.output
+    assert "plan: 2 cells, expected cost $2.00 an attempt" in job.output
     assert f"something else has claimed schedule-{run.id}" in job.output
     assert not list(job.artifacts.iterdir())
     assert job.scans > 10
