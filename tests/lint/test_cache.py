@@ -287,7 +287,7 @@ def test_what_changes_during_the_lint_is_not_kept(tmp_path: Path) -> None:
     assert cache.written == 0
     # A file that goes while it is read leaves the time of its folder.
     old = time.time() - 2 * LATER
-    entry = Entry(path=root / "run.sh", explicit=False, root=root, shown="run.sh")
+    entry = Entry(path=root / "run.sh", absolute=str(root / "run.sh"), explicit=False, root=root, shown="run.sh")
     for path in (root / "run.sh", root):
         os.utime(path, (old, old))
     cache.keep(entry, Request(current=root), FileResult(reads=("gone.sh",)))

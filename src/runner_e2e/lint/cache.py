@@ -84,6 +84,7 @@ class Cache:
         self._started = time.time() - 0.02 if started is None else started
         self._digests: dict[tuple[str, str], str] = {}
         self._settled: dict[str, bool] = {}
+        self._folders: dict[str, tuple[str, str]] = {}
 
     def find(self, entry: Entry, request: Request) -> FileResult | None:
         """The result that is kept for *entry*, None where there is none that holds."""
@@ -150,11 +151,15 @@ class Cache:
 
     def _name(self, entry: Entry, request: Request) -> str | None:
         """The name of the entry, None for a file that cannot be read."""
-        content = self._content(str(entry.path.absolute()))
+        content = self._content(entry.absolute)
         if not content:
             return None
-        relative = os.path.relpath(entry.path.absolute(), entry.root)
-        root = os.path.relpath(entry.root, request.current)
+        folder, file = os.path.split(entry.absolute)
+        if folder not in self._folders:
+            below = os.path.relpath(folder, entry.root)
+            self._folders[folder] = (below, os.path.relpath(entry.root, request.current))
+        below, root = self._folders[folder]
+        relative = os.path.normpath(os.path.join(below, file))  # noqa: PTH118
         parts = [
             self.signature, content, relative, root, entry.shown, request.label, entry.explicit, request.time_limit,
         ]  # fmt: skip

@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 import gc
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.configured import configured
-from runner_e2e.lint.files import default_paths, expanded, find_root, shown_path
+from runner_e2e.lint.files import default_paths, expanded, find_root
 from runner_e2e.lint.report import Report, in_order, keep, ordered_problems
 from runner_e2e.lint.request import TIME_LIMIT, Entry, Request
 from runner_e2e.lint.selection import FOREIGN, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from runner_e2e.errors import Problem
     from runner_e2e.lint.cache import Cache
@@ -71,18 +71,41 @@ def lint(  # noqa: PLR0913 - the options of one run, by name
 
 def _entries(paths: Sequence[Path], request: Request) -> list[Entry]:
     """Every file once, however it is named; what a link leads to outside of the repository only when it is named."""
-    roots: dict[Path, Path] = {}
+    folders: dict[str, _Folder] = {}
     entries: dict[str, Entry] = {}
+    here = os.getcwd()  # noqa: PTH109 - texts and not paths: there may be thousands of files
     for path, explicit in expanded(paths, request.current):
-        absolute, real = path.absolute(), os.path.realpath(path)
-        if absolute.parent not in roots:
-            roots[absolute.parent] = find_root(absolute).resolve()
-        root = roots[absolute.parent]
-        if real in entries or not (explicit or real.startswith(f"{str(root).rstrip('/')}/")):
+        absolute = os.path.join(here, path)  # noqa: PTH118
+        parent, name = os.path.split(absolute)
+        if parent not in folders:
+            folders[parent] = _Folder(parent, request.current)
+        folder = folders[parent]
+        real = folder.real(name)
+        if real in entries or not (explicit or real.startswith(f"{str(folder.root).rstrip('/')}/")):
             continue
-        shown = request.label + shown_path(absolute, request.current)
-        entries[real] = Entry(path=path, explicit=explicit, root=root, shown=shown)
+        shown = request.label + folder.shown(name)
+        entries[real] = Entry(path=path, absolute=absolute, explicit=explicit, root=folder.root, shown=shown)
     return list(entries.values())
+
+
+class _Folder:
+    """What the files of one folder share: most repositories have all of them in one."""
+
+    def __init__(self, path: str, current: Path) -> None:
+        self.path = path
+        self.root = find_root(Path(path)).resolve()
+        self._real = os.path.realpath(path)
+        self._relative = os.path.relpath(path, current)
+
+    def real(self, name: str) -> str:
+        """The path of a file without symbolic links."""
+        path = os.path.join(self.path, name)  # noqa: PTH118
+        return os.path.realpath(path) if os.path.islink(path) else os.path.join(self._real, name)  # noqa: PTH114, PTH118
+
+    def shown(self, name: str) -> str:
+        """The path of a file as messages show it, see :func:`~runner_e2e.lint.files.shown_path`."""
+        relative = os.path.normpath(os.path.join(self._relative, name))  # noqa: PTH118
+        return os.path.join(self.path, name) if relative.startswith("..") else relative  # noqa: PTH118
 
 
 def _results(entries: Sequence[Entry], request: Request, processes: int, cache: Cache | None) -> list[FileResult]:

@@ -19,9 +19,13 @@ TIME_LIMIT = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One file to lint, named by a user itself (*explicit*) or found in a folder; *root* is that of its repository."""
+    """One file to lint, named by a user itself (*explicit*) or found in a folder; *root* is that of its repository.
+
+    *absolute* is *path* from the root of the file system, symbolic links and all.
+    """
 
     path: Path
+    absolute: str
     explicit: bool
     root: Path
     shown: str
