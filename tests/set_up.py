@@ -20,6 +20,7 @@ WHEELS = HERE.parent / ".venv" / "wheels"
 # Program looked for -> Debian and Ubuntu package that brings it.
 PACKAGES = {
     "bwrap": "bubblewrap",
+    "curl": "curl",
     "gcc": "gcc",
     "git": "git",
     "mkfs.erofs": "erofs-utils",

@@ -174,10 +174,13 @@ def address_of(host: str) -> Address | None:
 def allowing(rules: Sequence[HostRule], host: str, port: int) -> HostRule | None:
     """The rule that allows *host*, a name or an address, at *port*; one that leads somewhere comes first."""
     address = address_of(host)
+    name = host.lower().removesuffix(".")
     if address is not None:
         found = [rule for rule in rules if rule.lists(address)]
+    elif _NAME.fullmatch(name):
+        found = [rule for rule in rules if rule.names(name)]
     else:
-        found = [rule for rule in rules if rule.names(host.lower().removesuffix("."))]
+        return None
     fitting = [rule for rule in found if rule.first <= port <= rule.last]
     return next((rule for rule in fitting if rule.target), fitting[0] if fitting else None)
 
