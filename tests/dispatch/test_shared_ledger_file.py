@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from importlib.resources import files
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from runner_e2e.dispatch.shared_ledger_file import (
     Caps,
@@ -51,6 +53,34 @@ def test_caps_are_read_back(campaign: int | None, day: int | None, month: int | 
     assert read_caps(caps_as_text(caps).encode()) == caps
     # A cap of nothing is a cap.
     assert bool(caps) is ((campaign, day, month) != (None, None, None))
+
+
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads((files("runner_e2e.dispatch") / "schemas" / name).read_text()))
+
+
+@given(entry("run-7"))
+def test_the_published_schema_is_that_of_the_months(one: Entry) -> None:
+    checker = validator("shared-ledger-v1.json")
+    document = json.loads(month_as_text("2026-11.json", [one]))
+    checker.validate(document)
+    for part in (document, document["entries"][0]):
+        for name in list(part):
+            value = part.pop(name)
+            assert not checker.is_valid(document), name
+            part[name] = value
+        part["more"] = 1
+        assert not checker.is_valid(document)
+        del part["more"]
+
+
+@given(AMOUNTS)
+def test_the_published_schema_is_that_of_the_caps(amount: int | None) -> None:
+    checker = validator("caps-v1.json")
+    document = json.loads(caps_as_text(Caps(day=amount)))
+    checker.validate(document)
+    assert not checker.is_valid({**document, "hour": 1})
+    assert not checker.is_valid({**document, "day": -1})
 
 
 @given(st.binary(max_size=200))
