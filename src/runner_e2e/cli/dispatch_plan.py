@@ -61,6 +61,7 @@ def plan(
 
     With a token (GH_TOKEN) it looks at the caps that all operators share and at the repository; it only reads.
     The file of -o names cells by handles and is signed with the campaign key: once edited, it is refused.
+
     Status: 0, 2 bad usage or catalog, 3 an unknown cost or a cap that would be passed.
     """
     from runner_e2e.cells.catalog import read_catalog

@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 PLAN_SCHEMA: Final = "runner-e2e.dispatch-plan/v1"
+_PAGE: Final = 110
+_NARROW: Final = 72
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,27 +98,32 @@ def next_step(plan: Plan) -> str:
 
 
 def print_facts(facts: Sequence[tuple[str, str]]) -> None:
-    """Prints names and texts in two columns; on a terminal long texts go on below themselves."""
+    """Prints names and texts in two columns; long texts go on below themselves."""
     width = max(len(name) for name, _ in facts) + 2
-    room = max(20, shutil.get_terminal_size().columns - width) if sys.stdout.isatty() else 0
+    room = max(20, _columns() - width)
     for name, text in facts:
         # A command stays on its line, to be copied.
-        whole = not room or text.startswith("runner-e2e ")
+        whole = text.startswith("runner-e2e ")
         lines = [text] if whole else textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
         for number, line in enumerate(lines):
             click.echo(f"{click.style((name if not number else '').ljust(width), bold=True)}{line}")
+
+
+def _columns() -> int:
+    """How wide a text may be: as wide as the terminal, and elsewhere as a page."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PAGE
 
 
 def _print_groups(plan: Plan) -> None:
     """Cells by suite and profile, with what an attempt costs and where that is known from."""
     groups = Counter((cell.suite, cell.profile, cell.expected_cost, cell.billable) for cell in plan.cells)
     assumed = plan.campaign.assumed_cost or 0
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for (suite, profile, expected, billable), number in groups.items():
         each = assumed if expected is None else micros(expected)
         basis = "nothing is billed" if not billable else "--assume-cost" if expected is None else "catalog"
         rows.append((suite, profile, str(number), usd(each), usd(each * number), basis))
-    columns = (
+    columns: tuple[Column, ...] = (
         Column(title="suite", whole=True),
         Column(title="profile", whole=True),
         Column(title="cells", right=True, whole=True),
@@ -124,6 +131,10 @@ def _print_groups(plan: Plan) -> None:
         Column(title="expected", right=True, whole=True),
         Column(title="basis", styles={"--assume-cost": "yellow", "": "dim"}),
     )
+    if _columns() < _NARROW:
+        kept = [index for index, column in enumerate(columns) if column.title in {"suite", "cells", "expected"}]
+        columns = tuple(columns[index] for index in kept)
+        rows = [tuple(row[index] for index in kept) for row in rows]
     print_table(columns, rows)
 
 
@@ -199,10 +210,8 @@ def _public(plan: Plan) -> list[str]:
     readers = "everybody" if plan.around.private is False else f"whoever may read {plan.campaign.repository}"
     if plan.catalog.plain_ids:
         return [f"{readers} sees the ids of the cells, since the catalog says `plain-ids: true`"]
-    facts = [
-        f"{readers} sees handles, verdicts, timeouts, kinds of environments, names of",
-        "credentials, and how many cells there are; no id, suite, profile or case",
-    ]
+    seen = "handles, verdicts, timeouts, kinds of environments, names of credentials, and how many cells there are"
+    facts = [f"{readers} sees {seen}; no id, suite, profile or case"]
     if plan.around.private is False:
         facts.append("and can download the result records, which name the cells, when signed in to GitHub")
     return facts

@@ -16,6 +16,7 @@ import click
 from runner_e2e import gha
 from runner_e2e.cli.dispatch_session import run_address
 from runner_e2e.cli.dispatch_view import (
+    FINAL,
     Calls,
     Pause,
     ShardLine,
@@ -57,13 +58,15 @@ class Snapshots:
     def take(self, campaign: str, *, budget: CallBudget | None = None, pause: Pause | None = None) -> Snapshot:
         """The state of *campaign* now."""
         state = self._ledger.campaign(campaign)
+        shards = self._ledger.shards(state.id)
+        over = all(shard.state in FINAL for shard in shards)
         return Snapshot(
             campaign=state.id,
             repository=state.repository,
             target=state.target,
             begun=state.started_at or state.added_at,
-            now=time.time(),
-            shards=tuple(self._line(state, shard) for shard in self._ledger.shards(state.id)),
+            now=max(shard.changed_at for shard in shards) if over else time.time(),
+            shards=tuple(self._line(state, shard) for shard in shards),
             cap=state.max_cost,
             calls=None if budget is None else _calls(budget),
             pause=pause,

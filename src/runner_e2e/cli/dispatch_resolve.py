@@ -63,6 +63,7 @@ def resolve(
 
     A shard of which no run is seen gets its claim taken away, so that no run can ever pay for it; then it is unpaid.
     One whose run has the claim is followed. What only a person can decide needs --send-again or --give-up.
+
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
     """
     from runner_e2e.cli.dispatch_client import Settings, act
@@ -107,6 +108,7 @@ def cancel(
 
     What was paid stays paid: `dispatch watch` follows the runs to their end and settles them. A client that runs the
     campaign at this moment, on this machine, does all of this in its next round.
+
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
     """
     from runner_e2e.cli.dispatch_client import Settings, act

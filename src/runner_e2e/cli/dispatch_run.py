@@ -63,6 +63,7 @@ def start(
 
     It may be called again at any time, also by mistake: what was sent is not sent again. Ctrl-C leaves; the runs go on,
     and `dispatch watch` follows them again.
+
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end, 128+n left by signal n.
     """
     from runner_e2e.cli.dispatch_client import Settings, act
@@ -114,6 +115,7 @@ def watch(
     """Follow CAMPAIGN (its id, or the beginning or end of it) until all of its runs are over and settled.
 
     What was never sent is sent first, as `dispatch start` would have.
+
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end, 128+n left by signal n.
     """
     from runner_e2e.cli.dispatch_client import Settings, act

@@ -137,6 +137,7 @@ def results(*, campaign: str, failed: bool, ids: bool, key_variable: str, ledger
     """List the cells of CAMPAIGN with what became of them and what they cost, by the ledger.
 
     With --ids it prints ids: not in a job whose log is public.
+
     Status: 0 every cell passed, 1 some did not, 5 not at its end.
     """
     with opened(ledger_path) as ledger:

@@ -163,7 +163,7 @@ def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
 
 def render(view: Snapshot, *, width: int, height: int = 40, unicode: bool = True, live: bool = True) -> RenderableType:
     """Draws *view* for a terminal of that size; without *unicode* in ASCII alone. *live*: a client goes on with it."""
-    meters = _meters(view, width)
+    meters = _meters(view, width)[: None if live else -1]
     attention = _attention(view, width)
     footer = [Text(), *_footer(view, width, unicode=unicode)] if live else []
     # Blank lines between the parts; head and rule of the table; the line that counts what is not shown.
