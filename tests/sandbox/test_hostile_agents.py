@@ -217,6 +217,18 @@ def test_fifty_thousand_files_are_read_launched_over_and_removed(root: Actor, sm
     shutil.rmtree(instance)
 
 
+def test_directories_deeper_than_any_path_stop_no_later_launch(actor: Actor, instance: Path) -> None:
+    mine = instance / "sessions" / "mine"
+    script = "import os\nfor _ in range(500):\n    os.mkdir('d' * 50)\n    os.chdir('d' * 50)\n"
+    dig = [actor.python, "-I", "-S", "-c", f"import os; os.chdir({str(mine)!r})\n{script}"]
+    done = actor.launch(*scope(instance), command=dig)
+    assert done.returncode == 0, done.stderr
+    sessions = instance / "sessions"
+    again = actor.launch("--hide", sessions, "--expose", sessions / "peer", command=["/bin/echo", "again"])
+    assert again.stdout == "again\n", again
+    clean_up(actor, mine)
+
+
 # --- its own directories --------------------------------------------------------------------------------------------
 
 
