@@ -371,6 +371,15 @@ def test_a_run_without_a_ledger_is_told_so(job: Job) -> None:
     assert done.returncode == 0, done.stdout
     assert "claim: this repository keeps no ledger, so no cap limits the run" in done.stdout
     assert f"refs/heads/{BRANCH}" not in job.double.state.refs
+    assert "::warning" not in done.stdout
+
+
+def test_an_older_workflow_is_told_what_the_claim_lacks(job: Job, ledger: SharedLedger) -> None:
+    ledger.set_caps(day=DOLLAR)
+    done = job.step("claim", github_token="token-of-alice")
+    assert done.returncode == 3
+    assert "::warning title=runner-e2e claim::the claim was not told what this run may cost" in done.stdout
+    assert "what this costs is not known" in done.stdout
 
 
 def test_a_run_reserves_claims_and_settles(job: Job, ledger: SharedLedger) -> None:

@@ -117,6 +117,9 @@ def _bill() -> Bill:
                 f"the input `{name}` is {value[:20]!r}, which is no whole number",
                 fix=f"give `{name}: ${{{{ needs.plan.outputs.{name} }}}}`",
             )
+    if not cells:
+        text = "the claim was not told what this run may cost\nfix: give it the plan's outputs `cells` and `reserved`"
+        print(gha.annotation("warning", text, title="runner-e2e claim"))
     return Bill(cells=int(cells or 0), reserved=int(reserved) if reserved else None)
 
 
