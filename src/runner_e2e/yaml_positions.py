@@ -453,7 +453,14 @@ class _Composer:
         for event in events:
             kind = type(event)
             if kind is ScalarEvent:
-                root = self.add(self.scalar(event), 1)
+                root = node = self.scalar(event)
+                # What `add` does, for most nodes are scalars.
+                if node.anchor:
+                    self.weights[id(node)] = 1
+                if self.open:
+                    _, children, total = self.open[-1]
+                    children.append(node)
+                    total[0] += 1
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 self.enter(event, Mapping if kind is MappingStartEvent else Sequence)
             elif kind is MappingEndEvent or kind is SequenceEndEvent:
@@ -478,7 +485,7 @@ class _Composer:
 
     def scalar(self, event: Any) -> Scalar:
         start, end = event.start_mark.index, event.end_mark.index
-        tag, anchor, style, value = event.tag, event.anchor, event.style or "", event.value
+        tag, anchor, style, value = event.ctag, event.anchor, event.style or "", event.value
         if tag is not None or anchor is not None:
             tag = None if tag is None else str(tag)
             start = min(self.after_properties(start), end) if value else start
