@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +179,28 @@ def test_what_github_refuses_is_said_once_and_can_be_tried_again(planned: Shell)
     planned.enter("runner-e2e dispatch start campaign.json --yes --quiet")
     assert planned.status == 1
     assert len(planned.double.requests("POST", "/dispatches")) == 2
+
+
+def test_the_page_of_a_job_shows_how_it_stands_by_handles(planned: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(Path("summary.md").absolute()))
+    planned.enter("runner-e2e dispatch start campaign.json --yes --quiet")
+    text = Path("summary.md").read_text()
+    assert "| cells | 4 of 5 passed, 1 failed |" in text
+    assert "| money | $1.72 spent, $0.00 reserved |" in text
+    assert re.search(r"^\| 0 \| settled \| \d \| \d \| \$\d.\d\d \| \d+ \|$", text, re.MULTILINE)
+    (cell,) = data(planned, "results CAMPAIGN --failed --json")["cells"]
+    assert re.search(rf"^- `{cell['handle']}` failed", text, re.MULTILINE)
+    assert "codex" not in text
+
+
+def test_what_reads_the_ledger_alone_loads_no_client_of_github(planned: Shell) -> None:
+    planned.enter("runner-e2e dispatch start campaign.json --yes --quiet")
+    code = (
+        "import sys; from runner_e2e.cli.group import run; run(sys.argv[1:]); "
+        "sys.exit(' '.join({'github', 'requests', 'cryptography'} & set(sys.modules)))"
+    )
+    for verb in ("status", "results"):
+        words = ["dispatch", verb, planned.names["CAMPAIGN"]]
+        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+        assert done.stderr.strip() == ""
+        assert "settled" in done.stdout or "failed" in done.stdout

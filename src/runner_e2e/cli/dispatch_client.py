@@ -61,7 +61,7 @@ class Warnings:
 
     def drop(self, text: str) -> None:
         """Forgets what an error says, and shows the rest."""
-        self._held = [event for event in self._held if event.text != text]
+        self._held = [event for event in self._held if event.text not in text]
         self.release()
 
     def release(self) -> None:

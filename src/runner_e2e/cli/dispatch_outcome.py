@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from runner_e2e import gha
 from runner_e2e.cli.dispatch_plan_report import dollars, listed, print_facts
 from runner_e2e.cli.dispatch_progress import Snapshots
 from runner_e2e.cli.dispatch_session import UNFINISHED, outcome_status
@@ -17,17 +18,20 @@ from runner_e2e.cli.table import Column, print_table
 if TYPE_CHECKING:
     from runner_e2e.cli.dispatch_view import ShardLine, Snapshot
     from runner_e2e.dispatch.ledger import Ledger
-    from runner_e2e.dispatch.ledger_records import CampaignState, ShardState
+    from runner_e2e.dispatch.ledger_records import CampaignState, CellState, ShardState
 
-__all__ = ["CAMPAIGN_SCHEMA", "campaign_data", "conclude", "print_campaign", "print_json"]
+__all__ = ["CAMPAIGN_SCHEMA", "campaign_data", "campaign_summary", "conclude", "print_campaign", "print_json"]
 
 CAMPAIGN_SCHEMA: Final = "runner-e2e.dispatch-campaign/v1"
+_MOST_SHOWN: Final = 50
 
 
 def conclude(ledger: Ledger, campaign: str, *, as_json: bool) -> int:
     """Prints how *campaign* stands and what to do next; returns the status that says it."""
     state = ledger.campaign(campaign)
     status = outcome_status(ledger, state)
+    # Does nothing outside a job.
+    gha.append_summary(campaign_summary(ledger, state))
     if as_json:
         print_json(campaign_data(ledger, state))
         return status
@@ -56,6 +60,28 @@ def _next(view: Snapshot, state: CampaignState, status: int) -> list[str]:
     if status not in {0, UNFINISHED}:
         lines.append(f"runner-e2e dispatch results {state.id} --failed")
     return lines
+
+
+def campaign_summary(ledger: Ledger, state: CampaignState) -> str:
+    """A campaign for the page of a job, in Markdown. Cells are named by their handles."""
+    view = Snapshots(ledger).take(state.id)
+    lines = [f"### Campaign `{state.id}`", "", "| | |", "| --- | --- |"]
+    lines += [f"| {name} | {text} |" for name, text in _facts(view)]
+    lines += ["", "| Shard | State | Cells | Passed | Cost | Run |", "| ---: | --- | ---: | ---: | ---: | --- |"]
+    for each in view.shards:
+        run = f"[{each.run}]({each.address})" if each.address else str(each.run or "")
+        cost = "" if each.charged is None else f"{amount(each.charged)}{' + unknown' if each.kept else ''}"
+        lines.append(f"| {each.index} | {each.state} | {each.cells} | {each.passed} | {cost} | {run} |")
+    failed = [cell for cell in ledger.cells(state.id) if cell.verdict not in {None, "passed"}]
+    lines += ["", *(f"- `{cell.handle}` {_failure(cell)}" for cell in failed[:_MOST_SHOWN])]
+    if len(failed) > _MOST_SHOWN:
+        lines.append(f"- and {len(failed) - _MOST_SHOWN} more")
+    return "\n".join(lines) + "\n"
+
+
+def _failure(cell: CellState) -> str:
+    verdict = (cell.verdict or "").replace("_", " ")
+    return f"{verdict}: {gha.code_span(cell.note)}" if cell.note else verdict
 
 
 def print_campaign(ledger: Ledger, state: CampaignState) -> None:

@@ -55,7 +55,7 @@ def find_token(token_variable: str | None) -> str:
 
 def api_url() -> str:
     """The root of the API of the job, or of github.com."""
-    from runner_e2e.dispatch.github_api import DEFAULT_URL
+    from runner_e2e.dispatch.answers import DEFAULT_URL
 
     return gha.run_contexts().api_url or DEFAULT_URL
 

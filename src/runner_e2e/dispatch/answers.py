@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "DEFAULT_URL",
     "Answer",
     "is_rate_limit",
     "parse_body",
@@ -24,6 +25,9 @@ __all__ = [
     "server_text",
     "server_time",
 ]
+
+DEFAULT_URL: Final = "https://api.github.com"
+"""The root of github.com's API."""
 
 _LONGEST_MESSAGE: Final = 300
 _SECONDS = re.compile(r"[0-9]{1,12}")

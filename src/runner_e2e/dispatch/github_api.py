@@ -18,7 +18,7 @@ import requests
 from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, RequestsResponse
 from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, NewConnectionError
 
-from runner_e2e.dispatch.answers import Answer, parse_body, patience, problem_of, retry_after
+from runner_e2e.dispatch.answers import DEFAULT_URL, Answer, parse_body, patience, problem_of, retry_after
 from runner_e2e.errors import GitHubError, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ __all__ = [
     "segment",
 ]
 
-DEFAULT_URL: Final = "https://api.github.com"
 API_VERSION: Final = "2022-11-28"
 
 # Long enough for GitHub's slowest answers (about 10 s for a dispatch under load), short enough to be noticed.

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from runner_e2e.dispatch.github_api import segment
 from runner_e2e.dispatch.records import value_of
 from runner_e2e.errors import GitHubError, RefusedError
 
@@ -89,6 +88,9 @@ def resolve_target(api: GitHubApi, branch: str) -> Target:
 
 def _commit_of(api: GitHubApi, short: str, ref: str) -> str | None:
     """The object that a ref points to, None where there is no such ref."""
+    # Imported here: who only checks a name, or reads a campaign, does not wait for a client of GitHub to load.
+    from runner_e2e.dispatch.github_api import segment
+
     answer = api.get(f"git/ref/{segment(short)}", accept={404})
     # Older servers answer a list of the refs that begin with the name when none has it.
     if answer.status == 404 or isinstance(answer.data, list):
