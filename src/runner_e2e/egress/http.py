@@ -13,6 +13,7 @@ from proxy.http.exception import HttpRequestRejected
 from proxy.http.handler import HttpProtocolHandler
 from proxy.http.proxy import HttpProxyBasePlugin, HttpProxyPlugin
 
+from runner_e2e.egress.carrying import carry
 from runner_e2e.egress.destinations import Book, RefusedDestinationError, find, is_of_this_machine, look_up
 
 if TYPE_CHECKING:
@@ -51,6 +52,19 @@ class _Outward(HttpProxyPlugin):
         upstream.connection.setblocking(False)
         book.note(host, port)
         self.upstream = upstream
+
+
+class _Handler(HttpProtocolHandler):
+    """Steps aside once a tunnel stands: to look after one costs time with every byte, and while there is none."""
+
+    async def handle_events(self, readables: list[int], writables: list[int]) -> bool:
+        if await super().handle_events(readables, writables):
+            return True
+        upstream = self.plugin.upstream if isinstance(self.plugin, _Outward) else None
+        if upstream is None or not self.request.is_https_tunnel or self.work.has_buffer() or upstream.has_buffer():
+            return False
+        carry(self.work.connection, upstream.connection)
+        return True
 
 
 class _OneRequest(HttpProxyBasePlugin):
@@ -96,5 +110,5 @@ def handler() -> Callable[[socket.socket, Sequence[HostRule], Book], None]:
 
 def _serve(flags: argparse.Namespace, client: socket.socket, rules: Sequence[HostRule], book: Book) -> None:
     own = argparse.Namespace(**vars(flags), rules=rules, book=book)
-    connection = HttpProtocolHandler.create(client, client.getpeername())
-    HttpProtocolHandler(connection, flags=own, event_queue=None, upstream_conn_pool=None).run()
+    connection = _Handler.create(client, client.getpeername())
+    _Handler(connection, flags=own, event_queue=None, upstream_conn_pool=None).run()

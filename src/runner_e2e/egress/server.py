@@ -15,6 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e import kernel
+from runner_e2e.egress.carrying import carry
 from runner_e2e.egress.destinations import Book, look_up
 from runner_e2e.sandbox import landlock, request
 from runner_e2e.sandbox.hosts import HostRule, doors, parse_rules
@@ -31,7 +32,6 @@ _NOBODY: Final = 65534
 _MOST_CONNECTIONS: Final = 256  # of one launch at a time
 _MEMORY: Final = 1 << 30  # bytes: a plain request waits in memory until it is whole
 _STACK: Final = 1 << 19  # bytes of each connection's thread
-_BLOCK: Final = 1 << 16
 
 
 def serve() -> None:
@@ -145,16 +145,4 @@ def _forward(client: socket.socket, service: tuple[str, int], book: Book) -> Non
         return
     book.note(host, port)
     with upstream:
-        back = threading.Thread(target=_carry, args=(upstream, client), daemon=True)
-        back.start()
-        _carry(client, upstream)
-        back.join()
-
-
-def _carry(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while block := source.recv(_BLOCK):
-            target.sendall(block)
-    for end, how in ((target, socket.SHUT_WR), (source, socket.SHUT_RD)):
-        with contextlib.suppress(OSError):
-            end.shutdown(how)
+        carry(client, upstream)
