@@ -170,6 +170,8 @@ class _WorkflowRunner:
         self.workflow = workflow
         self.contexts = contexts
         self.environment = read_environment(run, self.reader, workflow.env, contexts)
+        self.files = _event_file(contexts["github"])
+        self.matrix_keys = MatrixKeys.of(document.text, run.names)
         self.results: dict[str, Data] = {}
 
     def run_jobs(self) -> None:
@@ -208,8 +210,7 @@ class _WorkflowRunner:
 
     def _matrix(self, job: Job, contexts: Mapping[str, Data]) -> Data:
         """``matrix`` of the jobs; a value that is confidential by the name of its key begins its way at the key."""
-        keys = MatrixKeys.of(self.reader.document.text, self.run.names)
-        found = matrix_context(self.reader.data(job.matrix, contexts, "into the matrix"), keys)
+        found = matrix_context(self.reader.data(job.matrix, contexts, "into the matrix"), self.matrix_keys)
         if not isinstance(found, Dictionary) or job.matrix is None:
             return found
         written = {key.value.lower(): key for key, _, _ in matrix_keys(job.matrix)}
@@ -229,7 +230,7 @@ class _WorkflowRunner:
         contexts |= {"runner": runner_context(labels), "job": ANYTHING}
         state = JobState(
             environment=environment,
-            files=_event_file(contexts["github"]),
+            files=self.files,
             in_container=job.get("container") is not None,
             windows=any("windows" in label.lower() for label in labels),
         )
