@@ -294,6 +294,24 @@ def test_what_changes_during_the_lint_is_not_kept(tmp_path: Path) -> None:
     assert cache.written == 0
 
 
+def test_a_link_that_leads_elsewhere_since_the_lint_began_is_a_change(tmp_path: Path) -> None:
+    root = repository(tmp_path / "r")
+    link = root / "linked.sh"
+    (root / "other.sh").write_text("other\n")
+    link.symlink_to("run.sh")
+    cache = Cache(tmp_path, signature="", started=time.time() + LATER)
+    entry = Entry(path=root / "run.sh", absolute=str(root / "run.sh"), explicit=False, root=root, shown="run.sh")
+    cache.keep(entry, Request(current=root), FileResult(reads=("linked.sh",)))
+    assert cache.written == 1
+    time.sleep(0.05)  # the clock of file systems has ticks
+    cache = Cache(tmp_path, signature="")
+    time.sleep(0.05)
+    link.unlink()
+    link.symlink_to("other.sh")
+    cache.keep(entry, Request(current=root), FileResult(reads=("linked.sh",)))
+    assert cache.written == 0
+
+
 def test_an_unfinished_result_is_not_kept(tmp_path: Path) -> None:
     root = repository(tmp_path / "r")
     cache = opened(tmp_path / "c")

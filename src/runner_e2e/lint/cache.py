@@ -182,7 +182,9 @@ class Cache:
         """Whether a file, or else the nearest folder that is there, did not change since this lint began."""
         while path not in self._settled:
             try:
-                self._settled[path] = os.stat(path).st_ctime < self._started  # noqa: PTH116
+                # A link that leads elsewhere now may lead to a file that is old.
+                changed = max(os.stat(path).st_ctime, os.lstat(path).st_ctime)  # noqa: PTH116
+                self._settled[path] = changed < self._started
             except (OSError, ValueError):
                 path = os.path.dirname(path)  # noqa: PTH120
         return self._settled[path]
