@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from runner_e2e import gha
 from runner_e2e.cells.matrix import MAXIMUM_JOBS
 from runner_e2e.cells.wording import count
 from runner_e2e.cli.table import Column, print_table
@@ -41,6 +42,7 @@ __all__ = [
 
 PLAN_SCHEMA: Final = "runner-e2e.dispatch-plan/v1"
 _PAGE: Final = 110
+_UNBROKEN: Final = 1_000_000
 _NARROW: Final = 72
 
 
@@ -110,7 +112,12 @@ def print_facts(facts: Sequence[tuple[str, str]]) -> None:
 
 
 def _columns() -> int:
-    """How wide a text may be: as wide as the terminal, and elsewhere as a page."""
+    """How wide a text may be: as wide as the terminal, and elsewhere as a page.
+
+    In the log of a job nothing is broken over lines: what another wrote could begin one, and be obeyed as a command.
+    """
+    if gha.in_actions():
+        return _UNBROKEN
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PAGE
 
 
