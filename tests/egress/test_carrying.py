@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import socket
 import threading
-
-import pytest
+from typing import TYPE_CHECKING
 
 from runner_e2e.egress import carrying
 from runner_e2e.egress.carrying import carry
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def start() -> tuple[socket.socket, socket.socket, threading.Thread]:
@@ -36,7 +38,12 @@ def test_bytes_pass_both_ways_at_once() -> None:
 
     reader = threading.Thread(target=drain)
     reader.start()
-    sender = threading.Thread(target=lambda: (agent.sendall(content), agent.shutdown(socket.SHUT_WR)))
+
+    def send() -> None:
+        agent.sendall(content)
+        agent.shutdown(socket.SHUT_WR)
+
+    sender = threading.Thread(target=send)
     sender.start()
     service.sendall(content)
     seen = b""
