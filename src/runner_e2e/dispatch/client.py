@@ -202,7 +202,7 @@ class Client:
         # was never changed cannot be reserved there.
         reserved = [shard.key for shard in waiting if shard.state != "unpaid" and shard.version > 1]
         if reserved and campaign.repository_id is not None:
-            context.locate(campaign).shared.release(reserved)
+            context.locate(campaign).shared.release(reserved, made=context.ledger.nonces(campaign.id))
         for shard in context.ledger.move_all(Move(shard=shard, to="cancelled", note=shard.note) for shard in waiting):
             context.told(shard, "cancelled", "cancelled; nothing was paid")
 

@@ -291,7 +291,8 @@ def _release(context: Context, unpaid: Sequence[ShardState]) -> None:
     """Gives back what was reserved for shards that nothing can be paid for any more: there first, here afterwards."""
     if not unpaid:
         return
-    context.shared.release([shard.key for shard in unpaid])
+    made = context.ledger.nonces(unpaid[0].campaign)
+    context.shared.release([shard.key for shard in unpaid], made=made)
     numbers = {shard.index for shard in unpaid}
     found = [shard for shard in context.ledger.shards(unpaid[0].campaign) if shard.index in numbers]
     moves = [Move(shard=shard, to="unpaid", note=f"nothing was paid: {shard.note}") for shard in found]

@@ -94,7 +94,8 @@ def _reserve(context: Context, campaign: CampaignState, waiting: tuple[ShardStat
         return
     owner = context.owner()
     try:
-        context.shared.reserve([_entry(shard, owner) for shard in shards], campaign.max_cost)
+        made = context.ledger.nonces(campaign.id)
+        context.shared.reserve([_entry(shard, owner) for shard in shards], campaign.max_cost, made=made)
     except RefusedError:
         _take_back(context, campaign, shards)
         raise

@@ -310,6 +310,13 @@ class Ledger:
         with explained(self.path):
             return ledger_queries.shards(self._database, campaign)
 
+    def nonces(self, campaign: str) -> frozenset[str]:
+        """Every nonce that was ever made for a shard of a campaign."""
+        number = self._number(campaign)
+        with explained(self.path):
+            rows = self._database.execute("SELECT nonce FROM nonces WHERE campaign = ?", (number,))
+            return frozenset(row[0] for row in rows)
+
     def cells(self, campaign: str, index: int | None = None) -> Iterator[CellState]:
         """The cells of a campaign by shard and handle, or those of the shard *index*."""
         number = self._number(campaign)

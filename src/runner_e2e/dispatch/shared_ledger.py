@@ -108,16 +108,20 @@ class SharedLedger:
         self._branch.change(change)
         return self.caps()
 
-    def reserve(self, entries: Iterable[Entry], max_cost: int | None = None) -> None:
+    def reserve(
+        self, entries: Iterable[Entry], max_cost: int | None = None, *, made: Collection[str] | None = None
+    ) -> None:
         """Reserves all of *entries* (their ``day`` is set here) within the caps, or none of them.
 
         What stands already under the same key, owner and nonce is left as it is. A key of the same owner that was
         released is reserved again; one with another nonce is taken over with the new one. *max_cost* is the most that
-        each campaign of *entries* may cost by its plan. Makes the ledger where there is none.
+        each campaign of *entries* may cost by its plan. *made* are all nonces that this client ever made for them: one
+        that stands there and is none of these was made by a copy of its ledger, which may have sent it. Makes the
+        ledger where there is none.
 
         Raises :class:`~runner_e2e.dispatch.money.BudgetError` where a cap would be passed, and
-        :class:`~runner_e2e.errors.RefusedError` where somebody else has reserved for the same campaign, or a key is
-        settled under another nonce: then nothing was written.
+        :class:`~runner_e2e.errors.RefusedError` where somebody else has reserved for the same campaign, a copy of the
+        client's ledger has, or a key is settled under another nonce: then nothing was written.
         """
         wanted = tuple(entries)
         campaigns = {each.campaign for each in wanted}
@@ -125,6 +129,7 @@ class SharedLedger:
         def change(look: Look) -> Write | None:
             standing = {each.key: each for each in self._standing(look, campaigns)}
             _check_owners(standing.values(), wanted)
+            _check_nonces(standing.values(), campaigns, made)
             moved, fresh = _to_reserve(standing, wanted)
             if moved:
                 return self._replaced(look, moved, last=not fresh, message=f"Renew {count(len(moved), 'nonce')}")
@@ -182,13 +187,17 @@ class SharedLedger:
 
         self._edit(known, settled, "Settle", strict=True)
 
-    def release(self, keys: Collection[str]) -> None:
+    def release(self, keys: Collection[str], *, made: Collection[str] | None = None) -> None:
         """Gives back reservations for which nothing was and nothing can be paid. An unknown key is as good as released.
+
+        What stands under another nonce than those *made* by this client is left as it is: it is that of a copy.
 
         Raises :class:`~runner_e2e.errors.RefusedError` for one that has cost something.
         """
 
         def released(entry: Entry) -> Entry:
+            if made is not None and entry.nonce not in made:
+                return entry
             if entry.charged:
                 raise RefusedError(
                     f"{entry.key} cannot be released: it has cost {usd(entry.charged)}",
@@ -305,6 +314,20 @@ def _check_owners(standing: Iterable[Entry], wanted: Sequence[Entry]) -> None:
                 why="two who run one campaign would pay for its cells twice",
                 fix="watch it where it was started, or plan a campaign of your own",
             )
+
+
+def _check_nonces(standing: Iterable[Entry], campaigns: Collection[str], made: Collection[str] | None) -> None:
+    """A client writes a nonce down before it reserves with it, so it knows every nonce of its own campaigns."""
+    for each in standing:
+        # A rerun has a key of its own, and a nonce that no client makes.
+        if made is None or each.nonce in made or not each.key.startswith(tuple(f"{name}/" for name in campaigns)):
+            continue
+        raise RefusedError(
+            f"{each.key} was reserved on {each.day} under a nonce that this ledger never made",
+            why="another copy of this ledger, or a newer state of it, has gone on with the campaign and may have paid",
+            fix="go on with that one; where it is lost, see in the repository's runs what was paid, and plan what is "
+            "missing as a new campaign",
+        )
 
 
 def _ledger_of(owner: str) -> str:
