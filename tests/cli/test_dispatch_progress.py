@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.client_events import Kind
 
 
-def event(kind: Kind, text: str = "it happened", *, until: float | None = None) -> Event:
-    return Event(at=1000.0, kind=kind, text=text, until=until)
+def event(kind: Kind, text: str = "it happened", *, at: float = 1000.0, until: float | None = None) -> Event:
+    return Event(at=at, kind=kind, text=text, until=until)
 
 
 def snapshot(pause: Pause | None) -> Snapshot:
@@ -50,15 +50,14 @@ def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
     return lines
 
 
-def test_a_round_is_summed_up_only_after_news(said: Callable[..., list[str]]) -> None:
+def test_a_round_is_summed_up_after_news_and_after_a_long_silence(said: Callable[..., list[str]]) -> None:
     summary = (
         "shards: 2 of 4 done, 1 running, 1 stuck; cells: 385 of 800 passed, 13 failed, 2 without result; "
         "$191.50 spent, $402.00 reserved, cap $1,000.00"
     )
-    assert said(event("round"), event("settled", "shard 0: done"), event("round"), event("round")) == [
-        "shard 0: done",
-        summary,
-    ]
+    rounds = [event("round", at=at) for at in (1000.0, 1599.0, 1601.0, 2200.0, 2202.0)]
+    assert said(event("settled", "shard 0: done"), *rounds[:2]) == ["shard 0: done", summary]
+    assert said(event("sent", "sent"), *rounds) == ["sent", *[summary] * 3], "a silence of ten minutes is broken"
 
 
 def test_short_waits_are_no_news_and_long_ones_say_until_when(said: Callable[..., list[str]]) -> None:

@@ -46,6 +46,7 @@ _NEWS: Final = frozenset({"sent", "unknown", "running", "ended", "settled", "unp
 _KEPT: Final = frozenset({"warning", "twin", "unknown", "unpaid", "stuck"})
 # A pause is told where it is longer than what a watching client makes by itself.
 _WORTH_TELLING: Final = 90.0
+_LONGEST_SILENCE: Final = 600.0
 
 
 class Snapshots:
@@ -168,15 +169,16 @@ class Progress(Protocol):
 
 
 class Lines:
-    """A line for each thing that happens, on standard error, and one that sums up after the round."""
+    """A line for each thing that happens, on standard error, and one that sums up after it and every ten minutes."""
 
     def __init__(self) -> None:
         self._news = False
+        self._said = 0.0
 
     def show(self, event: Event, snapshot: Callable[[Pause | None], Snapshot]) -> None:
         """Shows *event*."""
         if event.kind == "round":
-            if self._news:
+            if self._news or event.at - self._said > _LONGEST_SILENCE:
                 self._news = False
                 view = snapshot(None)
                 self._line(event.at, f"shards: {runs_text(view)}; cells: {cells_text(view)}; {money_text(view)}")
@@ -188,6 +190,7 @@ class Lines:
         self._line(event.at, f"{'warning: ' if event.kind == 'warning' else ''}{event.text}{until}")
 
     def _line(self, at: float, text: str) -> None:
+        self._said = at
         click.echo(f"{clock(at)}  {text}", err=True)
 
 
