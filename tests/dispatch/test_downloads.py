@@ -13,7 +13,7 @@ import time
 import tracemalloc
 import warnings
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -637,3 +637,20 @@ def test_memory_stays_small(double: Server, connect: Callable[..., GitHubApi]) -
     assert len(found.records) == 512
     assert kept_now < 2 * 1024 * 1024
     assert most < 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"attempt": 2**53 - 1}, "no attempt"),
+        ({"attempt": 101}, "no attempt"),
+        ({"started": "yesterday"}, "when the attempt began"),
+        ({"started": "2026-11-30T00:00:00"}, "when the attempt began"),
+    ],
+)
+def test_a_record_that_no_engine_writes(changes: dict[str, Any], why: str) -> None:
+    """Foreign code can write any: attempts that left no record count as unknown cost, so not as many as it likes."""
+    content = archive([(f"{handle(1)}/result.json", record(1, **changes))])
+    records, problems = records_in(io.BytesIO(content))
+    assert records == []
+    assert why in problems[0]

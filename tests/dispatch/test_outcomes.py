@@ -11,7 +11,7 @@ from tests.dispatch.kept_results import handle
 
 from runner_e2e.dispatch.campaign import PlannedCell
 from runner_e2e.dispatch.downloads import CellRecord
-from runner_e2e.dispatch.outcomes import CellOutcome, JobState, join
+from runner_e2e.dispatch.outcomes import MOST_OF_A_CELL, CellOutcome, JobState, join
 from runner_e2e.report.results import VERDICTS
 
 DOLLAR = 1_000_000
@@ -187,3 +187,23 @@ def test_nothing_is_lost_counted_twice_or_free_by_mistake(found: list[CellRecord
     again = list(found)
     random.shuffle(again)
     assert join(expected, again, jobs).cells == joined.cells
+
+
+def test_no_record_can_say_more_than_the_ledgers_can_hold() -> None:
+    """Foreign code writes records: of many attempts of a billion dollars each, or with an attempt of any number."""
+    cells = [PlannedCell(handle=handle(number), expected=DOLLAR, reserved=2 * DOLLAR) for number in range(256)]
+    dear = [record(number, campaign=f"c{copy}", cost=10**15) for number in range(256) for copy in range(3)]
+    joined = join(cells, dear)
+    assert joined.actual == 256 * MOST_OF_A_CELL
+    assert "are counted" in joined.cells[0].note
+    assert len(joined.problems) == 256
+    many = [record(number, attempt=2**53 - 1, cost=10**15) for number in range(256)]
+    for found in (joined, join(cells, many)):
+        assert found.actual + found.kept < 2**53
+        assert all(each.actual is None or each.actual <= MOST_OF_A_CELL for each in found.cells)
+
+
+def test_a_cell_that_cost_more_than_was_reserved_keeps_no_less_than_nothing() -> None:
+    assert money(outcome(record(attempt=2, cost=5 * DOLLAR))) == ("passed", 5 * DOLLAR, DOLLAR, 2)
+    free = PlannedCell(handle=handle(1), expected=0, reserved=0)
+    assert money(join([free], [record(attempt=2, cost=5)]).cells[0]) == ("passed", 5, 0, 2)

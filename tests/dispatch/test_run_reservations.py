@@ -14,7 +14,8 @@ from runner_e2e.cells.catalog import read_catalog
 from runner_e2e.cells.handles import handle, random_key
 from runner_e2e.cells.sealed import new_nonce, seal
 from runner_e2e.dispatch.claim import Claim, nonce_of
-from runner_e2e.dispatch.downloads import records_in
+from runner_e2e.dispatch.downloads import CellRecord, records_in
+from runner_e2e.dispatch.outcomes import MOST_OF_A_CELL
 from runner_e2e.dispatch.records import read_last_attempt
 from runner_e2e.dispatch.run_reservations import Bill, authorise_within_caps, claim_within_caps, settle_run
 from runner_e2e.dispatch.shared_ledger import BRANCH, Entry, SharedLedger
@@ -341,3 +342,22 @@ def test_records_of_an_earlier_attempt_are_not_those_of_a_later_one(scene: Scene
     assert settled is not None
     # $0.25 are known; the other cell began, and its half of the $4.00 is kept.
     assert settled.charged == 2_250_000
+
+
+def test_forged_records_do_not_make_the_ledger_unreadable(scene: Scene, api: GitHubApi) -> None:
+    """One cell leaves a dozen records of a billion dollars; afterwards everybody can still read what is left."""
+    scene.ledger.set_caps(day=100 * DOLLAR)
+    run = scene.scheduled()
+    claim = Claim(nonce=f"schedule-{run.id}", run=run.id, attempt=1)
+    claim_within_caps(api, claim, Bill(cells=2, reserved=4 * DOLLAR), commit=run.sha)
+    forged = [
+        CellRecord(
+            handle=HANDLES[0], campaign=f"c{number}", attempt=1, verdict="passed", cost=10**15, failure=None,
+            started="2026-11-30T00:00:00Z", digest=str(number), source="result.json",
+        )
+        for number in range(12)
+    ]  # fmt: skip
+    settled = settle_run(api, claim, HANDLES, forged)
+    assert settled is not None
+    assert settled.charged == MOST_OF_A_CELL
+    assert SharedLedger(api).rooms()[0].settled == MOST_OF_A_CELL

@@ -145,3 +145,13 @@ def test_names_of_files() -> None:
     assert [is_month_file(each) for each in ("2026-11.json", "2026-13.json", "caps.json", "x2026-11.json")] == [
         True, False, False, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("field", ["cells", "reserved", "charged", "run"])
+def test_what_could_not_be_read_back_is_not_written(field: str) -> None:
+    known: dict[str, Any] = {"key": "k", "campaign": "c", "owner": "o", "nonce": "n", "cells": 1, "reserved": 1}
+    known |= {"state": "settled", "charged": 1, "run": 1, "day": "2026-11-30"}
+    largest = Entry(**known | {field: 2**53 - 1})
+    assert read_month("2026-11.json", month_as_text("2026-11.json", [largest]).encode()) == (largest,)
+    with pytest.raises(RefusedError, match="cannot stand in the shared ledger"):
+        month_as_text("2026-11.json", [Entry(**known | {field: 2**53})])

@@ -51,6 +51,7 @@ _State: TypeAlias = Literal["read", "missing", "expired", "refused"]
 _STATES: Final[tuple[_State, ...]] = ("refused", "expired", "read")
 
 # A record has about 4 kB; the largest one that its reader takes has 4 MiB. A run has 256 cells.
+_MOST_ATTEMPTS: Final = 100  # a catalog allows two; attempts without a record are counted as unknown cost
 _MOST_RECORD: Final = 4 * 1024 * 1024
 _MOST_ARCHIVE: Final = 64 * 1024 * 1024
 _IN_MEMORY: Final = 4 * 1024 * 1024
@@ -311,11 +312,15 @@ def _record(content: bytes, name: str, of: str = "") -> tuple[CellRecord | None,
     except InvalidDocumentError as error:
         # What is quoted comes out of the record, where ids stand.
         return None, f"the record {_QUOTED.sub('…', str(error))}"
-    if not is_handle(result.handle) or result.attempt < 1:
+    if not is_handle(result.handle) or not 1 <= result.attempt <= _MOST_ATTEMPTS:
         return None, "the record names no cell by a handle, or no attempt"
     told = [found[1] for part in name.split("/")[:-1] if (found := _FOLDER.fullmatch(part))]
     if any(handle != result.handle for handle in (*told, of) if handle):
         return None, f"the record in it is one of {result.handle}"
+    try:
+        moment_of(result.started)
+    except GitHubError:
+        return None, "the record does not say when the attempt began"
     try:
         cost = None if result.usage.cost_usd is None else micros(result.usage.cost_usd)
     except UsageError:

@@ -12,16 +12,22 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+from runner_e2e.dispatch.money import usd
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from runner_e2e.dispatch.downloads import CellRecord
     from runner_e2e.report.results import Verdict
 
-__all__ = ["PAID_STEP", "CellOutcome", "Expected", "JobState", "Joined", "join"]
+__all__ = ["MOST_OF_A_CELL", "PAID_STEP", "CellOutcome", "Expected", "JobState", "Joined", "join"]
 
 PAID_STEP: Final = "Run the cell"
 """The step of the template that pays."""
+
+MOST_OF_A_CELL: Final = 10_000_000 * 1_000_000
+"""Ten million dollars. Records come from jobs that run foreign code; what 256 of them say, spent and kept, must fit
+into the 2^53 micro-dollars of the shared ledger's numbers, or nobody could read it any more."""
 
 _HANDLE: Final = re.compile(r"(?<![0-9A-Za-z])cell-[0-9a-f]{16}(?![0-9A-Za-z])")
 _OTHER_JOBS: Final = frozenset({"Gate", "Plan", "Claim", "Results", "Settle"})
@@ -146,7 +152,11 @@ def _with_records(cell: Expected, records: Sequence[CellRecord], problems: list[
         problems.append(f"{cell.handle}: {notes[-1]}")
     if unknown := sum(cost is None for cost in costs) - contradictions:
         notes.append(f"the cost of {unknown} attempts is unknown")
-    actual, kept = _money(cell, [cost for cost in costs if cost is not None], costs.count(None) + lost)
+    known = [cost for cost in costs if cost is not None]
+    if (said := sum(known)) > MOST_OF_A_CELL:
+        notes.append(f"it is said to have cost {usd(said)}, of which {usd(MOST_OF_A_CELL)} are counted")
+        problems.append(f"{cell.handle}: {notes[-1]}")
+    actual, kept = _money(cell, known, costs.count(None) + lost)
     return CellOutcome(
         handle=cell.handle,
         verdict=made[last][0].verdict if len(made[last]) == 1 else "failed",
@@ -159,8 +169,9 @@ def _with_records(cell: Expected, records: Sequence[CellRecord], problems: list[
 
 def _money(cell: Expected, known: Sequence[int], unknown: int) -> tuple[int | None, int]:
     """What is known, and what stays reserved for *unknown* attempts: the rest, and at least what they should cost."""
-    actual = sum(known)
-    kept = max(cell.reserved - actual, unknown * cell.expected) if unknown else 0
+    actual = min(sum(known), MOST_OF_A_CELL)
+    rest = max(0, cell.reserved - actual)
+    kept = max(rest, min(unknown * cell.expected, MOST_OF_A_CELL)) if unknown else 0
     return (actual if known else None), kept
 
 

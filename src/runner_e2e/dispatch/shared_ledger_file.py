@@ -41,6 +41,8 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # What stands in a file of a public repository: names that a client or a run makes, nothing free.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@\[\]-]{0,199}")
 
+_MOST: Final = 2**53 - 1  # of a number that every reader of JSON takes as it is
+
 EntryState = Literal["reserved", "settled", "released"]
 _STATES: tuple[EntryState, ...] = get_args(EntryState)
 
@@ -103,7 +105,18 @@ def is_month_file(name: str) -> bool:
 
 
 def month_as_text(name: str, entries: Iterable[Entry]) -> str:
-    """The file *name* with *entries*, one a line, so that its history reads well."""
+    """The file *name* with *entries*, one a line, so that its history reads well.
+
+    Raises :class:`~runner_e2e.errors.RefusedError` for a number that :func:`read_month` would not take.
+    """
+    entries = tuple(entries)
+    for each in entries:
+        if max(each.cells, each.reserved or 0, each.charged or 0, each.run or 0) > _MOST:
+            raise RefusedError(
+                f"{each.key} cannot stand in the shared ledger: a number of it is larger than {_MOST:,}",
+                why="nobody could read the ledger any more",
+                fix="check the expected costs: they are US dollars",
+            )
     head = json.dumps({"schema": _MONTH_SCHEMA, "month": name.removesuffix(".json")})[:-1]
     lines = ",\n".join(json.dumps(asdict(each)) for each in entries)
     return f'{head}, "entries": [\n{lines}\n]}}\n'
