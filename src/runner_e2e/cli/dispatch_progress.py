@@ -173,10 +173,12 @@ class Lines:
 
     def __init__(self) -> None:
         self._news = False
-        self._said = 0.0
+        self._said: float | None = None
 
     def show(self, event: Event, snapshot: Callable[[Pause | None], Snapshot]) -> None:
         """Shows *event*."""
+        if self._said is None:
+            self._said = event.at
         if event.kind == "round":
             if self._news or event.at - self._said > _LONGEST_SILENCE:
                 self._news = False
