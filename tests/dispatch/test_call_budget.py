@@ -106,6 +106,20 @@ def test_a_server_that_asks_for_a_long_pause_gets_it(
     assert "answered 503 and asked for a pause" in one.said[0]
 
 
+def test_a_limit_that_only_the_text_tells(
+    double: Server, client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = client()
+    said = {"message": "You have exceeded a secondary rate limit and have been temporarily blocked"}
+    replies = [Reply(status=403, data=said), Reply(data={"id": 5})]
+    monkeypatch.setattr(server, "answer", lambda *_: replies.pop(0))
+    with pytest.raises(GitHubError, match="limits the calls"):
+        one.dispatch()
+    assert one.waits == []
+    assert one.api.get("").status == 200
+    assert sum(one.waits) == pytest.approx(60)
+
+
 def test_a_limit_that_one_client_met_is_waited_for_by_the_next(double: Server, client: Callable[..., Client]) -> None:
     """The pause is stored when the answer comes, not when it is over."""
     one, two = client(), client()
