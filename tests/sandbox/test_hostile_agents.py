@@ -58,7 +58,7 @@ def test_after_chmod_0_of_everything_results_are_read_and_removed(actor: Actor, 
     mine, report = instance / "sessions" / "mine", actor.place / "report.json"
     script = f"""
     echo result > {mine}/result; mkdir -p {home}/deep/er; echo x > {home}/deep/er/file
-    chmod -R 0 {mine} {home} . ~ {instance} /tmp {actor.place} 2>/dev/null
+    chmod -R 0 {mine} {home} . ~ {instance} {actor.place} 2>/dev/null
     chmod 0 {mine}/result {mine} {home} .; exit 3
     """
     options = scope(instance, "--wall", wall, "--home", home, "--workspace", actor.work, "--report", report)
