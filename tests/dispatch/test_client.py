@@ -260,6 +260,20 @@ def test_a_run_that_is_listed_late(scene: ClientScene, reply: str, delay: float)
     assert scene.states(campaign) == ["settled"]
 
 
+def test_a_claim_that_is_listed_late(scene: ClientScene) -> None:
+    """The run has paid and ended, and the list of claims does not have its claim: to burn it finds who holds it."""
+    scene.playing = False
+    campaign = scene.plan()
+    with scene.client() as client:
+        client.start(campaign)
+        scene.player.play()
+        scene.double.faults.order("late-list", "GET", "matching-refs/runner-e2e")
+        client.watch(campaign.id)
+    assert scene.double.faults.fired["late-list"] == 1
+    scene.check(campaign)
+    assert scene.states(campaign) == ["settled"]
+
+
 def test_results_that_are_listed_late(scene: ClientScene) -> None:
     for _ in range(3):
         scene.double.faults.order("late-list", "GET", "/artifacts")
