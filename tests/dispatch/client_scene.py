@@ -39,7 +39,7 @@ PATH = ".github/workflows/paid-campaign.yml"
 DEFINITION = """\
 run-name: Paid campaign ${{ inputs.nonce || github.run_id }}
 on: { workflow_dispatch: { inputs: { nonce: { type: string }, selection: { type: string }, target: } } }
-jobs: { gate: { runs-on: ubuntu-latest, steps: [{ run: "true" }] } }
+jobs: { claim: { runs-on: ubuntu-latest, steps: [{ uses: org/runner-e2e-action@v1, with: { command: claim } }] } }
 """
 CATALOG = """
 harness: { command: [python3, harness.py] }

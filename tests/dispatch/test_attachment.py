@@ -34,6 +34,7 @@ from runner_e2e.dispatch.records import Account, RunRecord
 NONCE = "20261130t040000z-0123456789abcdef"
 SENT_AT = 1_796_011_200.0  # 2026-11-30 04:00 UTC
 ALICE = Account(id=11, login="alice", kind="User")
+BOB = Account(id=12, login="bob", kind="User")
 ORIGIN = Origin(identity=Identity(id=11, login="alice"), workflow="paid-campaign.yml", branch="main", repository_id=5)
 SOUGHT = Sought(nonce=NONCE, intended_at=SENT_AT)
 ANSWERED = Sought(nonce=NONCE, intended_at=SENT_AT, answered=True)
@@ -105,6 +106,18 @@ def kind(decision: Decision) -> tuple[object, ...]:
         (SOUGHT, [], NO_TAG, 0, (Ask,)),
         (SOUGHT, [run(1)], claimed(1, nonce="20261130t040000z-ffffffffffffffff"), 0, (Ask,)),
         (SOUGHT, [run(1, event="schedule")], claimed(1), 0, (Ask,)),
+        # The workflow names its runs otherwise since; the name of another shard's run says that it is none of this one.
+        (SOUGHT, [run(1, title="Paid campaign of tonight")], claimed(1), 0, (Attach, 1)),
+        (SOUGHT, [run(1, title=f"Paid campaign {NONCE[:-1]}0")], claimed(1), 0, (Ask,)),
+        # GitHub's reply named it: it is ours, whatever token asks and whatever the default branch is called by now.
+        (HINTED, [run(1, actor=BOB)], claimed(1), 0, (Attach, 1)),
+        (HINTED, [run(1, head_branch="master", title="x")], claimed(1), 0, (Attach, 1)),
+        (HINTED, [run(1, "waiting", actor=BOB)], None, 86_400, (Wait, None, 1)),
+        (HINTED, [run(2, actor=BOB)], claimed(2), 0, (Ask,)),
+        # Started again, which needs an authorisation, which takes the claim: without one it has ended for good.
+        (SOUGHT, [run(1, "waiting", attempt=2)], None, 0, (Burn,)),
+        (SOUGHT, [run(1, "waiting", attempt=2), run(2, "queued")], None, 0, (Wait, None, 2)),
+        (SOUGHT, [run(1, "waiting", attempt=2)], claimed(1), 0, (Attach, 1)),
     ],
 )  # fmt: skip
 def test_every_course(

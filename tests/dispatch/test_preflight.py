@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 REQUEST = Request(repository="octo/evals", workflow="paid-campaign.yml", inputs=("nonce", "selection", "target"))
 ON = "on: { workflow_dispatch: { inputs: { nonce: , selection: , target: } } }"
 NAME = "run-name: x ${{ inputs.nonce }}"
+CLAIM = "{ uses: org/runner-e2e-action@v1, with: { command: claim } }"
+
+
+def jobs(steps: str) -> str:
+    return f"\njobs: {{ one: {{ steps: [{steps}] }} }}"
 
 
 def define(double: Server, text: str | bytes, **settings: Any) -> None:
@@ -73,14 +78,36 @@ def test_a_definition_that_cannot_be_sent_to(double: Server, api: GitHubApi, tex
 
 
 def test_an_input_with_a_default_is_no_obstacle(double: Server, api: GitHubApi) -> None:
-    define(double, f"{NAME}\n{ON[:-6]} , model: {{ required: true, default: x }} }} }} }}")
+    define(double, f"{NAME}\n{ON[:-6]} , model: {{ required: true, default: x }} }} }} }}" + jobs(CLAIM))
     check(double, api)
 
 
 def test_a_campaign_without_a_target_needs_no_such_input(double: Server, api: GitHubApi) -> None:
-    define(double, f"{NAME}\non: {{ workflow_dispatch: {{ inputs: {{ nonce: , selection: }} }} }}")
+    define(double, f"{NAME}\non: {{ workflow_dispatch: {{ inputs: {{ nonce: , selection: }} }} }}" + jobs(CLAIM))
     check(double, api, inputs=("nonce", "selection"))
     with pytest.raises(RefusedError, match="target"):
+        check(double, api)
+
+
+@pytest.mark.parametrize(
+    ("rest", "refused"),
+    [
+        ("", True),
+        (jobs("{ run: 'true' }"), True),
+        (jobs(CLAIM.replace("claim", "gate")), True),
+        (jobs("{ uses: a/b@v1, with: claim }, { uses: a/b@v1 }, { with: { command: [claim] } }"), True),
+        (jobs(CLAIM), False),
+        (jobs("{ uses: ./actions/claim }"), False),
+        ("\njobs: { one: { uses: ./.github/workflows/paid.yml } }", False),
+    ],
+)  # fmt: skip
+def test_a_definition_without_a_claim(double: Server, api: GitHubApi, rest: str, refused: bool) -> None:
+    """Each arrival of a dispatch would pay there, and a run that ended without a claim would be taken for unpaid."""
+    define(double, f"{NAME}\n{ON}{rest}")
+    if refused:
+        with pytest.raises(RefusedError, match="has no step with `command: claim`"):
+            check(double, api)
+    else:
         check(double, api)
 
 

@@ -7,9 +7,10 @@ holds the claim nothing has been paid, so the client can take it for nobody (bur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from runner_e2e.cells.sealed import is_nonce
 from runner_e2e.dispatch.records import moment_of
 
 if TYPE_CHECKING:
@@ -156,7 +157,8 @@ def decide(sought: Sought, seen: Seen, origin: Origin) -> Decision:
     ours = [run for run in seen.runs if not foreign_because(run, sought, origin)]
     if seen.now - sought.intended_at > CLAIMS_LAST:
         return _long_ago(ours)
-    going = tuple(run for run in ours if run.status != "completed")
+    # A run that is started again has ended before; its new attempt needs a claim that it makes first, or ends.
+    going = tuple(run for run in ours if run.status != "completed" and run.attempt == 1)
     if going:
         return Wait(why=f"run {going[0].id} is {going[0].status} and has not claimed yet", runs=going)
     if ours:
@@ -188,6 +190,9 @@ def _held(sought: Sought, seen: Seen, holder: Holder, origin: Origin) -> Decisio
     record = next((run for run in seen.runs if run.id == claim.run), None)
     if record is None:
         return Look(run=claim.run)
+    if not is_nonce(_last_word(record)):
+        # The workflow names its runs otherwise by now; the claim says the same as the name would.
+        record = replace(record, title="")
     reason = foreign_because(record, sought, origin)
     if reason:
         return Ask(why=f"run {claim.run} has claimed {sought.nonce}, and is not ours: {reason}")
@@ -197,8 +202,11 @@ def _held(sought: Sought, seen: Seen, holder: Holder, origin: Origin) -> Decisio
 def foreign_because(run: RunRecord, sought: Sought, origin: Origin) -> str:
     """Why *run* cannot come from our dispatch; empty where it can.
 
-    A nonce is public as soon as a run carries it, so it alone proves nothing.
+    A nonce is public as soon as a run carries it, so it alone proves nothing. The run that GitHub's answer to our
+    dispatch named is ours, whatever became of tokens, branches and names since.
     """
+    if run.id == sought.hinted:
+        return ""
     if run.event != "workflow_dispatch":
         return f"it was started by `{run.event}`"
     if not origin.repository_id == run.repository_id == run.head_repository_id:
@@ -213,7 +221,7 @@ def foreign_because(run: RunRecord, sought: Sought, origin: Origin) -> str:
     if moment_of(run.created_at).timestamp() < sought.intended_at - CLOCK_SKEW:
         return "it is older than the dispatch"
     # Servers before 3.7 tell no title; then the claim's tag alone binds the run to the nonce.
-    if run.title and run.title.rpartition(" ")[2] != sought.nonce:
+    if run.title and _last_word(run) != sought.nonce:
         return "its name does not end with the nonce"
     return ""
 
@@ -226,6 +234,10 @@ def twins(runs: Iterable[RunRecord], sought: Sought, origin: Origin, *, holder: 
         # Without a title it is not known to carry the nonce: it can be the run of another shard.
         if run.id != holder and run.title and run.status != "completed" and not foreign_because(run, sought, origin)
     )
+
+
+def _last_word(run: RunRecord) -> str:
+    return run.title.rpartition(" ")[2]
 
 
 def _known(run: int, seen: Seen) -> bool:

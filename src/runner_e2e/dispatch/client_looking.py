@@ -21,6 +21,7 @@ from runner_e2e.dispatch.attachment import (
     Unpaid,
     Wait,
     decide,
+    foreign_because,
     twins,
 )
 from runner_e2e.dispatch.call_budget import LimitedError
@@ -29,6 +30,7 @@ from runner_e2e.dispatch.conditional import Shape
 from runner_e2e.dispatch.github_api import UnknownOutcomeError, segment
 from runner_e2e.dispatch.ledger_moves import Move
 from runner_e2e.dispatch.records import run_of, value_of
+from runner_e2e.dispatch.run_results import job_states
 from runner_e2e.dispatch.shard_states import IN_DOUBT
 from runner_e2e.errors import DefectError, GitHubError
 
@@ -168,7 +170,8 @@ def _follow(context: Context, shard: ShardState, runs: dict[int, RunRecord]) -> 
     record = runs.get(shard.run) or read_run(context, shard.run)
     if record is None and not is_gone(context, shard.run):
         return
-    if record is not None and record.status != "completed":
+    # What is started again has ended; its new attempt is new spending, and may wait for an approval for weeks.
+    if record is not None and record.status != "completed" and record.attempt <= (shard.attempt or 1):
         note = "" if record.status == "in_progress" else f"run {record.id} is {record.status}"
         _note(context, shard, record, note)
         return
@@ -232,6 +235,9 @@ def _is_unpaid(
                 decision = Wait(why=f"run {decision.run} is not there yet")
         if isinstance(decision, Wait) and sought.nonce not in context.holders:
             decision = _hurried(context, decision, patience)
+        # Asked when the claim is burned, not before: a list that is behind may lack the claim of the run that paid.
+        if isinstance(decision, Unpaid) and (paid := _paid_unclaimed(context, shard, runs, origin)) is not None:
+            decision = Ask(why=f"run {paid} came to the step that pays, and holds no claim: its workflow takes none")
         if isinstance(decision, Burn):
             # First the reason: a client that is killed between the two finds it.
             shard = context.ledger.move(shard, shard.state, note=decision.why)
@@ -239,6 +245,21 @@ def _is_unpaid(
         elif not isinstance(decision, Look):
             return _concluded(context, shard, decision, runs, origin)
     raise DefectError(f"shard {shard.index} cannot be decided")
+
+
+def _paid_unclaimed(context: Context, shard: ShardState, runs: dict[int, RunRecord], origin: Origin) -> int | None:
+    """A run of *shard* that has ended and came to the paid step, though nobody holds the claim; None where none did.
+
+    The template's cannot. A workflow that was changed may have lost its claim, or asks a version that takes none.
+    """
+    sought = _sought(shard)
+    for run in runs.values():
+        carries = run.id == sought.hinted or sought.nonce in run.title
+        if carries and run.status == "completed" and not foreign_because(run, sought, origin):
+            states = job_states(context.api, run.id) or ()
+            if any(state.handle and state.paid != "no" for state in states):
+                return run.id
+    return None
 
 
 def _hurried(context: Context, decision: Wait, patience: Patience) -> Decision:

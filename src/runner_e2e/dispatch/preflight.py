@@ -212,12 +212,30 @@ def _definition(api: GitHubApi, path: str, branch: str, request: Request) -> Ite
                 why="a campaign gives nonce, selection and target alone",
                 fix="give it a default",
             )
+    if not _may_claim(workflow):
+        yield Problem(
+            what=f"{path} on {branch} has no step with `command: claim`",
+            why="a run without the claim would pay for a dispatch that arrives twice as often as it arrives",
+            fix=_TEMPLATE,
+        )
     if "inputs.nonce" not in workflow.text("run-name"):
         yield Problem(
             what=f"the run-name of {path} does not end with the nonce",
             why="a run whose dispatch got no reply could not be found again",
             fix="run-name: Paid campaign ${{ inputs.nonce || github.run_id }}",
         )
+
+
+def _may_claim(workflow: Workflow) -> bool:
+    """Whether a step takes the claim, as far as this file tells: what it calls in other files may."""
+    from runner_e2e.lint.workflow import Block
+
+    steps = [step for job in workflow.jobs for step in job.steps]
+    return (
+        any(job.uses is not None for job in workflow.jobs)
+        or any(step.uses is not None and step.uses.value.startswith("./") for step in steps)
+        or any(Block(step.arguments).text("command") == "claim" for step in steps)
+    )
 
 
 def _read(api: GitHubApi, path: str, branch: str) -> Workflow:

@@ -5,5 +5,5 @@ __all__ = ["DEFINITION"]
 DEFINITION = b"""\
 run-name: Paid campaign ${{ inputs.nonce || github.run_id }}
 on: { workflow_dispatch: { inputs: { nonce: , selection: , target: } } }
-jobs: { gate: { runs-on: ubuntu-latest, steps: [{ run: "true" }] } }
+jobs: { claim: { runs-on: ubuntu-latest, steps: [{ uses: org/runner-e2e-action@v1, with: { command: claim } }] } }
 """
