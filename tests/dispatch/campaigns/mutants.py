@@ -79,7 +79,7 @@ def attach(run: RunRecord) -> Attach:
 # Sending
 
 
-@mutant("sends a dispatch again that got no reply")
+@mutant("sends a dispatch again that got no reply", 4, 1)
 def retry_a_post() -> None:
     def made(send: Any) -> Any:
         def send_twice(*arguments: Any, **settings: Any) -> Any:
@@ -93,7 +93,7 @@ def retry_a_post() -> None:
     swap(GitHubApi, "send", made)
 
 
-@mutant("writes the intent when the dispatch has been sent")
+@mutant("writes the intent when the dispatch has been sent", 31, 25, 29)
 def intend_after_sending() -> None:
     intend = Ledger.intend
 
@@ -109,7 +109,7 @@ def intend_after_sending() -> None:
     replaced(Ledger, "intend", lambda _, shard: shard)
 
 
-@mutant("takes a server's error for a refusal")
+@mutant("takes a server's error for a refusal", 21, 28, 26)
 def believe_an_error() -> None:
     def made(doubtful: Any) -> Any:
         def refused(context: Context, shard: ShardState, why: str) -> ShardState:
@@ -123,7 +123,7 @@ def believe_an_error() -> None:
     swap(client_sending, "_doubtful", made)
 
 
-@mutant("sends with one nonce in every round")
+@mutant("sends with one nonce in every round", 2, 3)
 def reuse_a_nonce() -> None:
     nonces: list[str] = []
 
@@ -137,22 +137,22 @@ def reuse_a_nonce() -> None:
     swap(client_sending, "new_nonce", made)
 
 
-@mutant("sends before anything is reserved in the shared ledger")
+@mutant("sends before anything is reserved in the shared ledger", 0, 2)
 def reserve_nothing() -> None:
-    replaced(SharedLedger, "reserve", lambda *_: None)
+    replaced(SharedLedger, "reserve", lambda *_, **__: None)
 
 
-@mutant("reserves without a look at the caps")
+@mutant("reserves without a look at the caps", 23, 3)
 def pass_the_caps() -> None:
     replaced(shared_ledger, "check_caps", lambda *_, **__: None)
 
 
-@mutant("does not see that somebody else has started the campaign")
+@mutant("does not see that somebody else has started the campaign", 59, 93, 58)
 def ignore_another_owner() -> None:
     replaced(shared_ledger, "_check_owners", lambda *_: None)
 
 
-@mutant("does not keep a second process out")
+@mutant("does not keep a second process out", 21, 13, 46)
 def ignore_another_process() -> None:
     replaced(fcntl, "flock", lambda *_: None)
 
@@ -160,23 +160,23 @@ def ignore_another_process() -> None:
 # Finding the run
 
 
-@mutant("gives up what it does not see at once")
+@mutant("gives up what it does not see at once", 4, 15)
 def forget_the_grace_window() -> None:
     replaced(attachment, "GRACE_UNKNOWN", 0.0)
     replaced(attachment, "GRACE_ANSWERED", 0.0)
 
 
-@mutant("follows the oldest run that carries the nonce")
+@mutant("follows the oldest run that carries the nonce", 10, 5, 8)
 def attach_to_the_oldest() -> None:
     decide_by(lambda *seen: attach(found[0]) if (found := ours(*seen)) else None)
 
 
-@mutant("follows the newest run that carries the nonce, before anybody holds the claim")
+@mutant("follows the newest run that carries the nonce, before anybody holds the claim", 5, 8)
 def skip_the_claim() -> None:
     decide_by(lambda *seen: attach(found[-1]) if (found := ours(*seen)) else None)
 
 
-@mutant("follows the run that the reply named, whoever holds the claim")
+@mutant("follows the run that the reply named, whoever holds the claim", 10, 5, 8)
 def trust_the_hint() -> None:
     def hinted(sought: Sought, seen: Seen, _: Origin) -> Decision | None:
         return next((attach(run) for run in seen.runs if run.id == sought.hinted), None)
@@ -184,12 +184,12 @@ def trust_the_hint() -> None:
     decide_by(hinted)
 
 
-@mutant("takes every run that carries the nonce for one of its own")
+@mutant("takes every run that carries the nonce for one of its own", 2, 10)
 def match_by_title_alone() -> None:
     replaced(attachment, "foreign_because", lambda *_: "")
 
 
-@mutant("takes a lost dispatch for unpaid without burning its claim")
+@mutant("takes a lost dispatch for unpaid without burning its claim", 24, 44)
 def burn_nothing() -> None:
     def given_up(sought: Sought, seen: Seen, origin: Origin) -> Decision:
         decision = attachment.decide(sought, seen, origin)
@@ -198,7 +198,7 @@ def burn_nothing() -> None:
     decide_by(given_up)
 
 
-@mutant("takes a claim for burned without a look at who holds it")
+@mutant("takes a claim for burned without a look at who holds it", 157)
 def burn_without_looking() -> None:
     def made(burn: Any) -> Any:
         def burned(*arguments: Any, **settings: Any) -> Holder:
@@ -210,7 +210,7 @@ def burn_without_looking() -> None:
     swap(client_looking, "burn", made)
 
 
-@mutant("burns the claim of a run that has not begun")
+@mutant("burns the claim of a run that has not begun", 5, 0)
 def burn_what_is_queued() -> None:
     def impatient(sought: Sought, seen: Seen, origin: Origin) -> Decision | None:
         waiting = seen.holder is None and any(run.status == "queued" for run in ours(sought, seen, origin))
@@ -219,7 +219,7 @@ def burn_what_is_queued() -> None:
     decide_by(impatient)
 
 
-@mutant("cancels all twins but the oldest before one of them has claimed")
+@mutant("cancels all twins but the oldest before one of them has claimed", 5, 8, 29)
 def cancel_twins_too_early() -> None:
     def made(is_unpaid: Any) -> Any:
         def cancelling(context: Any, shard: Any, runs: Any, origin: Any, *more: Any) -> bool:
@@ -236,7 +236,7 @@ def cancel_twins_too_early() -> None:
 # Settling
 
 
-@mutant("gives back what is reserved for a dispatch of which nobody knows")
+@mutant("gives back what is reserved for a dispatch of which nobody knows", 15, 7)
 def release_the_unknown() -> None:
     def made(doubtful: Any) -> Any:
         def released(context: Context, shard: ShardState, why: str) -> ShardState:
@@ -248,12 +248,12 @@ def release_the_unknown() -> None:
     swap(client_sending, "_doubtful", made)
 
 
-@mutant("keeps what is reserved for what was not paid")
+@mutant("keeps what is reserved for what was not paid", 9, 10, 1)
 def release_nothing() -> None:
-    replaced(SharedLedger, "release", lambda *_: None)
+    replaced(SharedLedger, "release", lambda *_, **__: None)
 
 
-@mutant("settles a run that is not over")
+@mutant("settles a run that is not over", 2, 8)
 def settle_before_the_end() -> None:
     def made(follow: Any) -> Any:
         def over(context: Context, shard: ShardState, runs: dict[int, RunRecord]) -> None:
@@ -267,7 +267,7 @@ def settle_before_the_end() -> None:
     replaced(client_settling, "RESULTS_GRACE", 0.0)
 
 
-@mutant("takes a missing result for one that cost nothing")
+@mutant("takes a missing result for one that cost nothing", 6, 51)
 def hold_the_unknown_for_nothing() -> None:
     def made(outcomes_of_run: Any) -> Any:
         def outcomes(*arguments: Any, **settings: Any) -> Any:
@@ -280,7 +280,7 @@ def hold_the_unknown_for_nothing() -> None:
     swap(client_settling, "outcomes_of_run", made)
 
 
-@mutant("charges a run twice")
+@mutant("charges a run twice", 0, 1)
 def charge_twice() -> None:
     def made(settle: Any) -> Any:
         def twice(self: SharedLedger, items: Any) -> None:

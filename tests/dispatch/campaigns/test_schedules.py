@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.dispatch.campaigns.nursery import Nursery
 from tests.dispatch.campaigns.schedule import DISPATCHES, Hold, Kill, Order, Schedule, draw
 from tests.dispatch.campaigns.simulation import play
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.dispatch.campaigns.nursery import Nursery
 
 NUMBER = int(os.environ.get("RUNNER_E2E_SCHEDULES", "300"))
 AT_ONCE = 20
@@ -36,12 +35,6 @@ SCENES = {
         holds=(Hold(run=0, seconds=400.0),), decoys=1,
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as found:
-        yield found
 
 
 @pytest.mark.parametrize("first", range(0, NUMBER, AT_ONCE))
