@@ -148,3 +148,52 @@ def test_what_was_read_is_read_again(tmp_path: Path, counted: list[Repetitions])
         ("b.yml", 13),
         ("run.sh", 2),
     ]
+
+
+TAKE = 'x="$(jq -r ".$KEY" <<< "$ID")"\necho "$KEY=$x" >> "$GITHUB_ENV"\n'
+
+
+@pytest.mark.parametrize("uses", [False, True])
+def test_a_mask_covers_what_this_run_of_a_script_made_and_no_other(tmp_path: Path, uses: bool) -> None:
+    """Nothing is found again here: the keys differ. It is the same script, at the same place."""
+    action = tmp_path / "take" / "action.yml"
+    action.parent.mkdir()
+    script = "".join(f"        {line}\n" for line in TAKE.splitlines())
+    action.write_text(
+        "name: take\ndescription: take\ninputs: {id: {required: true}, key: {required: true}}\nruns:\n"
+        f"  using: composite\n  steps:\n    - shell: bash\n      run: |\n{script}"
+        "      env: {ID: '${{ inputs.id }}', KEY: '${{ inputs.key }}'}\n"
+    )
+    (tmp_path / "take.sh").write_text(f"#!/bin/bash\n{TAKE}")
+    text = HEAD + JOB
+    for key in ("one", "two"):
+        if uses:
+            text += f"      - uses: ./take\n        with: {{id: '{ID}', key: {key}}}\n"
+        else:
+            text += step("./take.sh", more=f"        # {key}\n", value=f"{ID}\n          KEY: {key}")
+    text += (
+        '      - run: |\n          echo "::add-mask::$one"\n          echo "first $one"\n          echo "second $two"\n'
+    )
+    result = results(tmp_path, write(tmp_path, "w.yml", text))[0]
+    shown = [text.splitlines()[one.span.line - 1] for one in result.findings if "printed to the log" in one.message]
+    assert [line.split()[-2:] for line in shown] == [['"second', '$two"']]
+
+
+@pytest.mark.parametrize(
+    ("make", "read"),
+    [
+        ('f="$(mktemp)"; ', '"$(cat "$F")"'),
+        ("python3 -c 'import tempfile; print(tempfile.mkdtemp())' > p; f=\"$(cat p)/f\"; ", '"$(cat "$F")"'),
+    ],
+)
+@pytest.mark.parametrize("again", ["none", ID])
+def test_files_that_are_made_anew_are_not_the_same(tmp_path: Path, make: str, read: str, again: str) -> None:
+    """Each of the two is the file of its own step, also when one is found again."""
+    text = HEAD + JOB
+    for name, value in (("F", ID), ("G", again)):
+        script = f'|\n          {make}echo "$ID" > "$f"; echo "$N=$f" >> "$GITHUB_ENV"\n'
+        text += step(script, value=f"{value}\n          N: {name}")
+    text += f"      - run: {f'tool {read}'!r}\n      - run: {f'tool {read}'.replace('$F', '$G')!r}\n"
+    result = results(tmp_path, write(tmp_path, "w.yml", text))[0]
+    size = len(text.splitlines())
+    assert lines(result, "confidential-argv") == ([size - 1] if again == "none" else [size - 1, size])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CAPTURED", "NO_MASKS", "Masks", "case_part"]
 
-CAPTURED = "$("
+CAPTURED = "$()"
 """Begin of the symbol of text that a command substitution gave: it is the same text wherever it has this symbol."""
 
 _DISTINCTIVE = 8

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from runner_e2e.lint.contexts import WORKSPACE
-from runner_e2e.lint.masks import CAPTURED, Masks
+from runner_e2e.lint.masks import Masks
 from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell import analyse
-from runner_e2e.lint.shell.results import ShellResult
+from runner_e2e.lint.shell.results import ShellResult, new_serial
 from runner_e2e.lint.values import Hole, Step, Taint, Value
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Repetitions:
         if known is not None:
             self.recalled += 1
             repository.reads |= known.reads
-            moved = _Moved(known.origin, script.origin, known.ways, ways)
+            moved = _Moved(known, script.origin, ways)
             return moved.result(known.result, seen)
         before, repository.reads = repository.reads, set()
         try:
@@ -116,13 +116,17 @@ class _Known:
 
 
 class _Moved:
-    """What holds for a script at *before*, given values that came the *old* ways, for an equal one at *now*."""
+    """What is *known* of a script, for an equal one at *now*, given values that came other *ways*.
 
-    def __init__(self, before: Origin, now: Origin, old: Sequence[Step | None], new: Sequence[Step | None]) -> None:
-        self.before = before
+    Texts that it makes are other ones each time: their symbols get a serial number of this time.
+    """
+
+    def __init__(self, known: _Known, now: Origin, ways: Sequence[Step | None]) -> None:
+        self.before = known.origin
         self.now = now
-        self.symbols = (f"{CAPTURED}{id(before)}:", f"{CAPTURED}{id(now)}:")
-        self.ways: dict[int, Step | None] = {id(one): other for one, other in zip(old, new, strict=True)}
+        self.serial = new_serial()
+        self.symbols = (f" {known.result.serial}:", f" {self.serial}:")
+        self.ways: dict[int, Step | None] = {id(one): other for one, other in zip(known.ways, ways, strict=True)}
         # Ways that begin inside, which others share; what is moved must live as long as its number is used.
         self.kept: list[Step] = []
 
@@ -143,6 +147,7 @@ class _Moved:
             masks=tuple(map(self.value, result.masks)),
             possible_masks=tuple(map(self.value, result.possible_masks)),
             files=replace(files, contents=contents),
+            serial=self.serial,
         )
 
     def placed(self, one: Placed) -> Placed:
@@ -152,7 +157,7 @@ class _Moved:
         return {name: self.value(value) for name, value in values.items()}
 
     def value(self, value: Value) -> Value:
-        return Value(tuple(map(self.text, value.texts))) if any(map(_has_places, value.pieces())) else value
+        return Value(tuple(map(self.text, value.texts))) if any(map(self.moves, value.pieces())) else value
 
     def masks(self, masks: Masks) -> Masks:
         if not masks.sure and not masks.possible:
@@ -163,8 +168,12 @@ class _Moved:
     def text(self, text: Text) -> Text:
         return tuple(self.hole(piece) if isinstance(piece, Hole) else piece for piece in text)
 
+    def moves(self, piece: str | Hole) -> bool:
+        """Whether *piece* is not the same this time."""
+        return isinstance(piece, Hole) and (bool(piece.taints) or self.symbols[0] in piece.symbol)
+
     def hole(self, hole: Hole) -> Hole:
-        if not _has_places(hole):
+        if not self.moves(hole):
             return hole
         return Hole(self.taints(hole.taints), hole.symbol.replace(*self.symbols), hole.longest)
 
@@ -185,10 +194,6 @@ class _Moved:
 
     def origin(self, origin: Origin) -> Origin:
         return self.now if origin is self.before else origin
-
-
-def _has_places(piece: str | Hole) -> bool:
-    return isinstance(piece, Hole) and bool(piece.taints or piece.symbol.startswith(CAPTURED))
 
 
 def _ways_of(values: Iterable[Value]) -> Iterator[Step | None]:

@@ -78,8 +78,8 @@ class Process(ABC):
         """Counts *cost* steps; the exception that ends the analysis of the file is not to be caught."""
 
     @abstractmethod
-    def fresh(self) -> int:
-        """A number not given before."""
+    def identity(self, what: str) -> str:
+        """The symbol of a text, called *what*, that is made now: no other one has it."""
 
     @property
     @abstractmethod

@@ -145,4 +145,5 @@ def _result(machine: Interpreter, state: State, files: Files) -> ShellResult:
         calls=tuple(found.calls.values()),
         files=Files(contents=contents, find_script=files.find_script, find_text=files.find_text),
         trace=tuple(found.trace),
+        serial=machine.serial,
     )

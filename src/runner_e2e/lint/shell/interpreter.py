@@ -294,8 +294,7 @@ class Interpreter(Loops):
         hole = value.texts[0][0]
         if not isinstance(hole, Hole) or hole.symbol:
             return value
-        symbol = f"{CAPTURED}{id(self.source.origin)}:{self.fresh()})"
-        return Value(((Hole(hole.taints, symbol, hole.longest),),))
+        return Value(((Hole(hole.taints, self.identity(CAPTURED), hole.longest),),))
 
     # --- case, functions
 

@@ -23,6 +23,7 @@ from runner_e2e.lint.shell.results import (
     ShellOptions,
     TracePoint,
     Unanalysable,
+    new_serial,
 )
 from runner_e2e.lint.shell.state import CommandFile
 from runner_e2e.lint.values import Hole, Step, Taint, Value, merged
@@ -159,6 +160,7 @@ class Machine(ABC):
         self.conditions = 0
         self.depth = 0
         self.process_depth = 0  # programs in other languages that start one another
+        self.serial = new_serial()
         self._fresh = 0
         self._next_clock = 256
         self.initial_environment: Mapping[str, Value] = {}
@@ -197,6 +199,13 @@ class Machine(ABC):
     def symbol(self, name: str) -> Value:
         """A text that is not known, but always the same for one *name*."""
         return Value(((Hole(frozenset(), name),),))
+
+    def identity(self, what: str) -> str:
+        """The symbol of a text, called *what*, that is made now: no other one has it, of this or another analysis.
+
+        A place does not tell texts apart, since the same script may run again with something else.
+        """
+        return f"{what} {self.serial}:{self.fresh()}"
 
     # --- findings
 

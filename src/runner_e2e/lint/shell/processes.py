@@ -62,9 +62,9 @@ class ShellProcess(Process):
         """See :meth:`Process.tick`."""
         self.machine.tick(cost)
 
-    def fresh(self) -> int:
-        """See :meth:`Process.fresh`."""
-        return self.machine.fresh()
+    def identity(self, what: str) -> str:
+        """See :meth:`Process.identity`."""
+        return self.machine.identity(what)
 
     @property
     def in_reach(self) -> bool:

@@ -252,11 +252,7 @@ def _remove(_m: Machine, call: Invocation) -> None:
 
 
 def _mktemp(machine: Machine, call: Invocation) -> None:
-    name = (
-        machine.symbol("$TMPDIR")
-        + Value.literal("/")
-        + machine.symbol(f"mktemp at {call.at.start} ({machine.fresh()})")
-    )
+    name = machine.symbol("$TMPDIR") + Value.literal("/") + machine.symbol(machine.identity("mktemp"))
     for key in path_keys(name, call.state):
         call.state.files.setdefault(key, EMPTY)
     _output(machine, name + Value.literal("\n"), call)

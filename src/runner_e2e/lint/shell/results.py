@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
+from itertools import count
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from runner_e2e.lint.masks import NO_MASKS, Masks
@@ -25,7 +26,15 @@ __all__ = [
     "ShellResult",
     "TracePoint",
     "Unanalysable",
+    "new_serial",
 ]
+
+_SERIALS = count(1)
+
+
+def new_serial() -> int:
+    """A number for one analysis of one script."""
+    return next(_SERIALS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +177,8 @@ class ShellResult:
     """Everything one script does that others have to know.
 
     The keys of *outputs* and *environment_writes* are names; ``*`` stands for text of unknown names. *masks* are
-    registered for sure when the script ends, *possible_masks* on some ways through it.
+    registered for sure when the script ends, *possible_masks* on some ways through it. *serial* is the number of the
+    analysis, which the symbols of texts that it made begin with.
     """
 
     leaks: tuple[ArgvLeak, ...] = ()
@@ -184,3 +194,4 @@ class ShellResult:
     calls: tuple[Call, ...] = ()
     files: Files = field(default_factory=Files)
     trace: tuple[TracePoint, ...] = ()
+    serial: int = field(default=0, compare=False)

@@ -234,7 +234,7 @@ def _re_split(interpreter: Evaluator, call: Call) -> Object:
 
 def _identifier(interpreter: Evaluator, _call: Call) -> Object:
     """A random identifier: another one each time, of nothing that is known."""
-    return Text(Value(((Hole(frozenset(), f"random {interpreter.process.fresh()}"),),)))
+    return Text(Value(((Hole(frozenset(), interpreter.process.identity("random")),),)))
 
 
 def _joined(interpreter: Evaluator, call: Call) -> Object:

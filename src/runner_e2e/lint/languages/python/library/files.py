@@ -280,8 +280,7 @@ def _no_text(_interpreter: Evaluator, _call: Call) -> Object:
 
 
 def _temporary(interpreter: Evaluator, what: str) -> Value:
-    number = interpreter.process.fresh()
-    return Value((("/tmp/", Hole(frozenset(), f"{what} {number}")),))  # noqa: S108
+    return Value((("/tmp/", Hole(frozenset(), interpreter.process.identity(what))),))  # noqa: S108
 
 
 def _temporary_file(interpreter: Evaluator, call: Call) -> Object:
