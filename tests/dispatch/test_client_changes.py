@@ -154,3 +154,41 @@ def test_a_workflow_that_lost_its_claim_is_not_taken_for_unpaid(scene: ClientSce
     (shard,) = scene.found(campaign)
     assert (shard.state, shard.kept) == ("settled", 3_000_000)
     scene.check(campaign)
+
+
+@pytest.mark.parametrize("back", [60.0, 3.15e8], ids=["a minute", "ten years"])
+@pytest.mark.parametrize("state", ["ended", "unknown", "sent"])
+def test_a_clock_that_is_set_back_during_a_wait(scene: ClientScene, state: str, back: float) -> None:
+    """The wait for what is missing ends, and is none the shorter."""
+    if state != "ended":
+        scene.double.faults.order("lost-502", "POST", "/dispatches")
+    campaign = _start(scene)
+    least, at_end = 600.0, "unpaid"
+    if state == "sent":
+        with scene.ledger() as ledger, ledger.acting(campaign.id):
+            ledger.move(scene.found(campaign)[0], "sent")
+        least = 1_800.0
+    if state == "ended":
+        _play_until(scene, lambda: len(scene.player.payments) == 3)
+        (run,) = scene.state.runs.values()
+        scene.player.switch_off(run)
+        scene.player.play()
+        run.artifacts.clear()
+        least, at_end = 120.0, "settled"
+    offset, waited = 0.0, [0.0]
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        assert len(waited) < 100
+        scene.state.clock.sleep(seconds)
+
+    with scene.client() as client:
+        client._context.now = lambda: scene.state.clock.now() - offset
+        client._context.wait = wait
+        client.step(campaign.id)
+        assert scene.states(campaign) == [state]
+        offset = back
+        client.watch(campaign.id)
+    assert scene.states(campaign) == [at_end]
+    assert least - 60 <= sum(waited) < least + 300
+    scene.check(campaign)

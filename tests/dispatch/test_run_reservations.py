@@ -13,7 +13,7 @@ from tests.github_double.player import Player
 from runner_e2e.cells.catalog import read_catalog
 from runner_e2e.cells.handles import handle, random_key
 from runner_e2e.cells.sealed import new_nonce, seal
-from runner_e2e.dispatch.claim import Claim, nonce_of
+from runner_e2e.dispatch.claim import Claim, burn, nonce_of, take_claim
 from runner_e2e.dispatch.downloads import CellRecord, records_in
 from runner_e2e.dispatch.outcomes import MOST_OF_A_CELL
 from runner_e2e.dispatch.records import read_last_attempt
@@ -361,3 +361,29 @@ def test_forged_records_do_not_make_the_ledger_unreadable(scene: Scene, api: Git
     assert settled is not None
     assert settled.charged == MOST_OF_A_CELL
     assert SharedLedger(api).rooms()[0].settled == MOST_OF_A_CELL
+
+
+def test_a_claim_that_is_burned_just_after_its_cost_was_reserved(scene: Scene) -> None:
+    """The reservation would stand for ever: nothing is paid under the nonce, so nobody settles it."""
+    scene.ledger.set_caps(day=8 * DOLLAR)
+    player, (run,) = scene.player(), scene.sent()
+    while not scene.kept():
+        assert player.turn()
+    assert burn(scene.api, run.inputs["nonce"], commit=run.sha).burned
+    player.play()
+    assert "was given up" in player.why(run, "Claim")
+    assert [each.state for each in scene.kept()] == ["released"]
+    assert player.payments == []
+
+
+def test_the_reservation_of_a_twin_stays_where_the_other_has_the_claim(scene: Scene) -> None:
+    scene.ledger.set_caps(day=8 * DOLLAR)
+    player, (first, second) = scene.player(), scene.sent(2)
+    while not scene.kept():
+        assert player.turn()
+    (entry,) = scene.kept()
+    other = second if entry.key == f"run-{first.id}" else first
+    take_claim(scene.api, Claim(nonce=entry.nonce, run=other.id, attempt=1), commit=other.sha)
+    player.play()
+    assert len(player.payments) == 2
+    assert [(each.key, each.state, each.charged) for each in scene.kept()] == [(entry.key, "settled", 500_000)]

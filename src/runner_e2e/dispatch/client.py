@@ -194,7 +194,7 @@ class Client:
     def _send_or_cancel(self, campaign: CampaignState, patience: Patience) -> None:
         context = self._context
         if patience != "cancel":
-            if context.now() >= self._send_from:
+            if not 0 < self._send_from - context.now() <= _REFUSED_PAUSE:
                 send_waiting(context, campaign)
             return
         waiting = context.shards(campaign.id, "planned", "reserved", "unpaid")

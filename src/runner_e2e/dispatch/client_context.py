@@ -75,8 +75,18 @@ class Context:
     branch: str = ""
     """The default branch, empty until it was read."""
 
+    _seen: dict[str, float] = field(default_factory=dict)
     _identity: Identity | None = None
     _commit: str = ""
+
+    def since(self, what: str, noted: float) -> float:
+        """Since when *what* is so, which was *noted* then; where the clock was set back since, for this process.
+
+        Otherwise a wait would last until the clock is there again, which may be years.
+        """
+        now = self.now()
+        self._seen[what] = min(now, self._seen.get(what, now))
+        return min(noted, self._seen[what])
 
     def tell(self, kind: Kind, text: str, *, shard: int | None = None, until: float | None = None) -> None:
         """Says what happened."""

@@ -7,6 +7,7 @@ lacks something delays a decision and never makes one, since what decides is the
 from __future__ import annotations
 
 import os.path
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -159,8 +160,11 @@ def read_run(context: Context, number: int) -> RunRecord | None:
 
 def is_gone(context: Context, number: int) -> bool:
     """Whether GitHub has said for long enough that there is no run *number*."""
-    since = context.missed.get(number)
-    return since is not None and context.now() - since >= GONE_AFTER
+    if number not in context.missed:
+        return False
+    # By a clock that was set back it is counted anew.
+    context.missed[number] = since = min(context.missed[number], context.now())
+    return context.now() - since >= GONE_AFTER
 
 
 def _follow(context: Context, shard: ShardState, runs: dict[int, RunRecord]) -> None:
@@ -223,6 +227,7 @@ def _is_unpaid(
 ) -> bool:
     """Does what follows for *shard* in doubt. Whether nothing was paid for it and nothing can be."""
     sought = _sought(shard)
+    sought = replace(sought, intended_at=context.since(f"intent of {sought.nonce}", sought.intended_at))
     decision: Decision
     for _ in range(_MOST_STEPS):
         decision = decide(sought, _seen(context, sought, runs), origin)

@@ -197,7 +197,8 @@ def _answered(context: Context, shard: ShardState, answer: Answer) -> ShardState
         hinted = hinted if isinstance(hinted, int) and not isinstance(hinted, bool) else None
         shard = context.ledger.move(shard, "sent", hinted_run=hinted)
         return context.told(shard, "sent", f"sent as {shard.nonce}")
-    if answer.status == 400 and "return_run_details" in server_text(answer):
+    asked = context.ledger.remembered(_no_details(context)) is None
+    if answer.status == 400 and asked and "return_run_details" in server_text(answer):
         context.ledger.remember(_no_details(context), "unknown field", "return_run_details")
         return context.ledger.move(shard, "reserved", note="the server does not know `return_run_details`")
     if is_rate_limit(answer):

@@ -70,7 +70,7 @@ def _joined(context: Context, shard: ShardState) -> _Result | None:
     """
     if shard.run is None:
         raise DefectError(f"shard {shard.index} ended without a run")
-    if context.now() < context.fetch_from.get(shard.run, 0.0):
+    if 0 < context.fetch_from.get(shard.run, 0.0) - context.now() <= _FETCH_PAUSE:
         return None
     cells = tuple(context.ledger.cells(shard.campaign, shard.index))
     # A later attempt is new spending, with a reservation of its own.
@@ -78,7 +78,8 @@ def _joined(context: Context, shard: ShardState) -> _Result | None:
     results, joined = outcomes_of_run(context.api, shard.run, cells, only_attempt=only)
     problems = joined.problems
     # A list of jobs can be behind too, and lack the job of a cell that ran.
-    early = (joined.kept or joined.without_record) and context.now() - shard.changed_at < RESULTS_GRACE
+    waited = context.now() - context.since(f"end of {shard.run}", shard.changed_at)
+    early = (joined.kept or joined.without_record) and waited < RESULTS_GRACE
     if joined.kept and results.state == "missing" and read_run(context, shard.run) is None:
         early = early or not is_gone(context, shard.run)
         problems = (f"run {shard.run} was deleted, and its results with it",)

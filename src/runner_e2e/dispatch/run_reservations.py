@@ -6,6 +6,7 @@ hand) and a rerun have reservations of their own. In a repository without a ledg
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from runner_e2e.dispatch.records import moment_of, read_run
 from runner_e2e.dispatch.run_results import job_states
 from runner_e2e.dispatch.shared_ledger import SharedLedger
 from runner_e2e.dispatch.shared_ledger_file import Entry
-from runner_e2e.errors import RefusedError
+from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,12 @@ def claim_within_caps(api: GitHubApi, claim: Claim, bill: Bill, *, commit: str) 
     if _can_be_taken(api, claim):
         entry = SharedLedger(api).reserve_for_nonce(_entry_of(claim, bill))
         _check_coverage(entry, bill, claim)
-    take_claim(api, claim, commit=commit)
+    try:
+        take_claim(api, claim, commit=commit)
+    except RefusedError:
+        if entry is not None and entry.key == _entry_of(claim, bill).key:
+            _give_back(api, entry)
+        raise
     return entry
 
 
@@ -138,6 +144,17 @@ def _can_be_taken(api: GitHubApi, claim: Claim) -> bool:
             return False
     holder = find_holder(api, f"{CLAIMS}/{claim.name}")
     return holder is None or holder.claim == claim
+
+
+def _give_back(api: GitHubApi, entry: Entry) -> None:
+    """Releases what a run reserved just before the claim was burned: nothing can be paid under its nonce any more.
+
+    Where another run has the claim, it pays from this reservation.
+    """
+    with suppress(GitHubError):
+        holder = find_holder(api, f"{CLAIMS}/{entry.nonce}")
+        if holder is not None and holder.burned:
+            SharedLedger(api).release([entry.key], made=[entry.nonce])
 
 
 def _entry_of(claim: Claim, bill: Bill, earlier: Entry | None = None) -> Entry:
