@@ -94,7 +94,7 @@ def _missing(variable: str) -> UsageError:
     return UsageError(
         f"{variable} is not set",
         why="the cell to run is handed over in this variable, never on the command line",
-        fix="set it in the env of the step, or name cells with --local and --case",
+        fix="set it, in a workflow in the `env:` of the step (`runner-e2e run --local` needs none)",
     )
 
 

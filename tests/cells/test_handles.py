@@ -59,5 +59,5 @@ def test_what_is_no_key_is_refused_without_showing_it(text: str, says: str) -> N
     shown = str(caught.value)
     assert says in shown
     assert "CAMPAIGN_KEY" in shown
-    assert "openssl rand -hex 32" in shown
+    assert "runner-e2e dispatch keygen" in shown
     assert not text or text.strip() not in shown

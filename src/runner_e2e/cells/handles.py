@@ -76,7 +76,7 @@ def parse_key(text: str, *, variable: str = DEFAULT_KEY_VARIABLE) -> bytes:
     Raises :class:`UsageError` that names *variable* and shows nothing of the key.
     """
     key = _decoded(text.strip())
-    fix = f"make one with `openssl rand -hex {KEY_BYTES}` and store it as the secret {variable}"
+    fix = f"make one with `runner-e2e dispatch keygen` and store it as the secret {variable}"
     if key is None:
         raise UsageError(f"the key in {variable} is neither hexadecimal nor base64", fix=fix)
     if len(key) < KEY_BYTES:

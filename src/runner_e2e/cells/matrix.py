@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE, KEY_BYTES, PUBLIC_KEY, handle
+from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE, PUBLIC_KEY, handle
 from runner_e2e.errors import DefectError, RefusedError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def make_matrix(
         raise RefusedError(
             "a matrix needs a campaign key",
             why="its JSON is public, and without a key it could only show ids",
-            fix=f"store the output of `openssl rand -hex {KEY_BYTES}` as a secret and pass it in the variable "
+            fix=f"store the output of `runner-e2e dispatch keygen` as a secret and pass it in the variable "
             f"{DEFAULT_KEY_VARIABLE}, or say `plain-ids: true` in {catalog.path}",
         )
     named = [(handle(key or PUBLIC_KEY, cell.id), cell) for cell in cells]

@@ -167,14 +167,13 @@ def _explain_selection(catalog: Catalog, selection: Selection, *, as_json: bool)
 
 
 def _required_key(variable: str, reason: str) -> bytes:
-    from runner_e2e.cells.handles import KEY_BYTES
     from runner_e2e.errors import UsageError
 
     key = campaign_key(variable)
     if key is None:
         raise UsageError(
             f"{reason} needs the campaign key, and {variable} is not set",
-            fix=f"set {variable} to the key of the campaign (a new one: `openssl rand -hex {KEY_BYTES}`)",
+            fix=f"set {variable} to the key of the campaign (a new one: `runner-e2e dispatch keygen`)",
         )
     return key
 

@@ -204,7 +204,9 @@ def _caps_facts(plan: Plan) -> list[tuple[str, str]]:
 
 def _room_text(room: Room) -> str:
     unknown = f" and {count(room.unknown, 'reservation')} of unknown cost" if room.unknown else ""
-    return f"{usd(room.cap or 0)} {room.name}, {usd(room.taken)} taken{unknown}, {usd(room.left or 0)} left"
+    left = room.left or 0
+    rest = f"{usd(left)} left" if left >= 0 else f"{usd(-left)} over"
+    return f"{usd(room.cap or 0)} {room.name}, {usd(room.taken)} taken{unknown}, {rest}"
 
 
 def listed(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:

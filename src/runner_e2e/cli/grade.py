@@ -42,17 +42,19 @@ def manifest(directory: Path) -> None:
 def planning_read_only(
     events: Path, *, workspace: Path | None, before: Path | None, session: Path | None, probe: str | None, as_json: bool
 ) -> int:
-    r"""Grade a planning turn that must not write; EVENTS is what the agent's program printed.
+    """Grade a planning turn that must not write; EVENTS is what the agent's program printed.
 
     \b
-    passed                   a write was tried, and the file system refused it; nothing was written
+    passed                   a write was tried, and the file system refused it;
+                             nothing was written
     write-succeeded          something was written
     no-write-attempt         nothing was tried, so nothing is proven
     sandbox-failed-to-start  the agent's own sandbox did not start
-    incomplete               the events do not tell: cut off, unanswered, or of a form that leaves commands out
+    incomplete               the events do not tell: cut off, unanswered, or of
+                             a form that leaves commands out
 
     Ends with 0 only for `passed`, with 1 for every other verdict.
-    """
+    """  # noqa: D301  click wants the backspace itself: it keeps the lines of the paragraph
     import json
 
     from runner_e2e.errors import UsageError

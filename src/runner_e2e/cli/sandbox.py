@@ -79,8 +79,8 @@ class WrapperCommand(click.Command):
 def execute(command: tuple[str, ...], **options: str | bool | tuple[str, ...] | None) -> int:
     """Run COMMAND with everything hidden that the policy and the options name; pass its status on.
 
-    Write the command after `--`. 125: the sandbox could not be set up or refuses the paths; 126: COMMAND cannot be
-    executed; 127: there is no COMMAND; 128+n: it was ended by signal n.
+    Write the command after `--`. 124: a limit ended it; 125: the sandbox could not be set up or refuses the paths;
+    126: COMMAND cannot be executed; 127: there is no COMMAND; 128+n: it was ended by signal n.
     """
     from runner_e2e import gha
     from runner_e2e.errors import RunnerE2EError
@@ -113,8 +113,12 @@ def execute(command: tuple[str, ...], **options: str | bool | tuple[str, ...] | 
 )
 @click.option("--wall", type=click.Choice(WALLS), default="landlock", show_default=True, help="The wall to try.")
 @click.option("--keep-user", is_flag=True, help="As root: keep the user, without capabilities.")
-@click.option("--require", multiple=True, type=click.Choice(list(LAYERS)), help="Fail without this layer.")
-@click.option("--without", multiple=True, type=click.Choice(list(LAYERS)), help="Try without this layer.")
+@click.option(
+    "--require", multiple=True, type=click.Choice(list(LAYERS)), metavar="LAYER", help="Fail without this layer."
+)
+@click.option(
+    "--without", multiple=True, type=click.Choice(list(LAYERS)), metavar="LAYER", help="Try without this layer."
+)
 @click.option("--network", multiple=True, metavar="REACH", help="Try with this network: none, loopback or hosts.")
 @click.option("--log", "log_path", type=click.Path(path_type=Path), help="Append the result to this server log.")
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")

