@@ -70,7 +70,8 @@ PROCESS_ENVIRONMENT: Mapping[str, str] = {
 """Variables whose value is known."""
 
 _UNKNOWN_VARIABLES = (
-    *(f"GITHUB_{name}" for name in ("ACTION", "ACTOR", "API_URL", "BASE_REF", "EVENT_NAME", "HEAD_REF", "JOB", "REF")),
+    *(f"GITHUB_{name}" for name in ("ACTION", "ACTOR", "API_URL", "BASE_REF", "EVENT_NAME", "GRAPHQL_URL")),
+    *(f"GITHUB_{name}" for name in ("HEAD_REF", "JOB", "REF")),
     *(f"GITHUB_{name}" for name in ("REF_NAME", "REF_TYPE", "REPOSITORY", "REPOSITORY_OWNER", "RUN_ATTEMPT", "RUN_ID")),
     *(f"GITHUB_{name}" for name in ("RUN_NUMBER", "SERVER_URL", "SHA", "TRIGGERING_ACTOR", "WORKFLOW", "WORKFLOW_REF")),
     *("HOME", "LANG", "PATH", "RUNNER_ARCH", "RUNNER_NAME", "RUNNER_OS", "RUNNER_TOOL_CACHE", "USER"),
@@ -134,8 +135,12 @@ def process_environment() -> Mapping[str, Value]:
     """The variables that a runner gives to every step."""
     found = {name: Value.literal(text) for name, text in PROCESS_ENVIRONMENT.items()}
     for name in _UNKNOWN_VARIABLES:
-        found[name] = Value(((Hole(symbol=name),),))
+        found[name] = _unknown_variable(name)
     return found
+
+
+def _unknown_variable(name: str) -> Value:
+    return Value(((Hole(symbol=name),),))
 
 
 def inputs_context(declared: Iterable[Input], names: frozenset[str]) -> Data:
@@ -181,6 +186,8 @@ def github_context(workflow: Workflow | None, names: frozenset[str]) -> Data:
             "env": Known(PROCESS_ENVIRONMENT["GITHUB_ENV"]),
             "output": Known(PROCESS_ENVIRONMENT["GITHUB_OUTPUT"]),
             "path": Known(PROCESS_ENVIRONMENT["GITHUB_PATH"]),
+            "api_url": Textual(_unknown_variable("GITHUB_API_URL")),
+            "graphql_url": Textual(_unknown_variable("GITHUB_GRAPHQL_URL")),
             "step_summary": Known(PROCESS_ENVIRONMENT["GITHUB_STEP_SUMMARY"]),
         },
         others=_TEXT,

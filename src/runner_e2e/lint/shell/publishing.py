@@ -1,4 +1,4 @@
-"""What ``gh`` and ``curl`` send to GitHub, which shows it: issues, comments, releases, requests of its API.
+"""What ``gh``, ``curl`` and ``wget`` send to GitHub, which shows it: issues, comments, releases, requests of its API.
 
 That a value stands in their arguments is told by the caller of a program. Here it is where it goes: a file or a
 standard input that holds it is published as well.
@@ -6,14 +6,16 @@ standard input that holds it is published as well.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypeAlias
+
+from runner_e2e.lint.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from runner_e2e.lint.shell.machine import Invocation, Machine
     from runner_e2e.lint.shell.state import Field
-    from runner_e2e.lint.values import Value
 
     Content: TypeAlias = "Callable[[Value], Value | None]"
 
@@ -21,30 +23,47 @@ __all__ = ["publish"]
 
 # https://cli.github.com/manual: what each group makes, by the verbs that write.
 _GH = {
-    "issue": ("the issue", frozenset({"create", "comment", "edit", "close", "lock"})),
-    "pr": ("the pull request", frozenset({"create", "comment", "edit", "review", "merge", "close"})),
-    "release": ("the release", frozenset({"create", "edit", "upload"})),
-    "gist": ("the gist", frozenset({"create", "edit", "rename"})),
+    "issue": ("the issue", frozenset({"create", "new", "comment", "edit", "close", "lock"})),
+    "pr": ("the pull request", frozenset({"create", "new", "comment", "edit", "review", "merge", "close"})),
+    "release": ("the release", frozenset({"create", "new", "edit", "upload"})),
+    "gist": ("the gist", frozenset({"create", "new", "edit", "rename"})),
     "label": ("the label", frozenset({"create", "edit"})),
-    "repo": ("the page of the repository", frozenset({"create", "edit", "rename"})),
+    "repo": ("the page of the repository", frozenset({"create", "new", "edit", "rename"})),
 }
+# Options of all groups that may stand before a verb, and take the next word.
+_REPOSITORY = frozenset({"-R", "--repo"})
 _FIELDS = ("-f", "-F", "--field", "--raw-field", "--input")
-_CURL_DATA = ("-d", "-F", "-T", "--data", "--form", "--json", "--upload-file")
-_API = "api.github.com"
+_CURL_DATA = ("--data", "--form", "--json", "--upload-file")
+# Letters of curl that take nothing may stand before the one that sends: `-sSfd @file`.
+_CURL_LETTER = re.compile(r"-[#0-46BGILMNORSZafgijklnpqsv]*[dFT]")
+_WGET_DATA = ("--post-file", "--post-data", "--body-file", "--body-data")
+_HOSTS = ("api.github.com", "uploads.github.com")
+_ADDRESSES = ("GITHUB_API_URL", "GITHUB_GRAPHQL_URL")
+"""Symbols of texts that are the address of the API."""
 
 
 def publish(machine: Machine, call: Invocation, content: Content) -> None:
     """Records what the call publishes; *content* gives what the file that an operand names holds."""
     if call.name == "gh":
         subject, sent = _of_gh(call)
-    elif call.name == "curl":
-        subject, sent = _of_curl(call)
+    elif call.name in {"curl", "wget"}:
+        subject, sent = _of_client(call)
     else:
         return
     for field in sent if subject else ():
-        for value in (field.value, content(field.value)):
+        for value in (field.value, content(_operand(field.value))):
             if value is not None:
                 machine.publish(value, start=field.start, end=field.end, subject=subject)
+
+
+def _operand(value: Value) -> Value:
+    """The file that *value* names: `-Fbody.md`, and `file#label` of a release."""
+    text = value.constant
+    if text is None:
+        return value
+    if len(text) > 2 and text.startswith("-F") and "=" not in text:
+        text = text[2:]
+    return Value.literal(text.partition("#")[0])
 
 
 def _words(fields: tuple[Field, ...]) -> list[str]:
@@ -52,12 +71,24 @@ def _words(fields: tuple[Field, ...]) -> list[str]:
 
 
 def _of_gh(call: Invocation) -> tuple[str, tuple[Field, ...]]:
-    words = _words(call.fields)
-    group = words[1] if len(words) > 1 else ""
+    fields = _without_repository(call.fields[1:])
+    words = _words(fields)
+    group = words[0] if words else ""
     if group == "api":
-        return ("what `gh api` publishes" if _api_writes(words[2:]) else ""), call.fields[2:]
+        return ("what `gh api` publishes" if _api_writes(words[1:]) else ""), fields[1:]
     subject, verbs = _GH.get(group, ("", frozenset()))
-    return (subject if len(words) > 2 and words[2] in verbs else ""), call.fields[3:]
+    return (subject if len(words) > 1 and words[1] in verbs else ""), fields[2:]
+
+
+def _without_repository(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    kept: list[Field] = []
+    skipped = False
+    for field in fields:
+        word = field.value.constant or ""
+        if not skipped and word not in _REPOSITORY and not word.startswith("--repo="):
+            kept.append(field)
+        skipped = not skipped and word in _REPOSITORY
+    return tuple(kept)
 
 
 def _api_writes(words: list[str]) -> bool:
@@ -80,14 +111,24 @@ def _given(words: list[str], options: tuple[str, ...]) -> Iterator[str]:
                 yield word[len(option) :].lstrip("=")
 
 
-def _of_curl(call: Invocation) -> tuple[str, tuple[Field, ...]]:
+def _of_client(call: Invocation) -> tuple[str, tuple[Field, ...]]:
     words = _words(call.fields)
-    addressed = any(_API in str(field.value) for field in call.fields)
+    addressed = any(_is_address(field.value) for field in call.fields)
     if not addressed or {"-G", "--get"} & set(words) or any("/secrets/" in word for word in words):
         return "", ()
+    options = _CURL_DATA if call.name == "curl" else _WGET_DATA
     sent = []
     for index, word in enumerate(words):
-        if word.startswith(_CURL_DATA):
+        letter = _CURL_LETTER.match(word) if call.name == "curl" else None
+        if letter or word.startswith(options):
             sent.append(call.fields[index])
-            sent += call.fields[index + 1 : index + 2] if not word.partition("=")[1] else ()
-    return "what `curl` sends to GitHub's API", tuple(sent)
+            alone = letter[0] == word if letter else "=" not in word
+            sent += call.fields[index + 1 : index + 2] if alone else ()
+    return f"what `{call.name}` sends to GitHub's API", tuple(sent)
+
+
+def _is_address(value: Value) -> bool:
+    return any(
+        any(host in piece for host in _HOSTS) if isinstance(piece, str) else piece.symbol in _ADDRESSES
+        for piece in value.pieces()
+    )

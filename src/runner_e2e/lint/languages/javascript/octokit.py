@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.builtins import function, object_of
-from runner_e2e.lint.languages.javascript.values import Js, Thing, of_thing, text_of
+from runner_e2e.lint.languages.javascript.values import Js, Thing, of_thing, taints_of, text_of
+from runner_e2e.lint.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,13 +54,19 @@ def _publish(call: Call, argument: Passed, subject: str) -> None:
     for thing in argument.value.things:
         for cell in thing.cells.values():
             if cell.value is not None and cell.end > cell.start:
-                call.machine.process.publish(text_of(cell.value), cell.start, cell.end, subject)
+                call.machine.process.publish(_anywhere(cell.value), cell.start, cell.end, subject)
             elif cell.value is not None:
                 rest.append(cell.value)
         if thing.others.value is not None:
             rest.append(thing.others.value)
     for value in rest:
-        call.machine.process.publish(text_of(value), argument.start, argument.end, subject)
+        call.machine.process.publish(_anywhere(value), argument.start, argument.end, subject)
+
+
+def _anywhere(value: Js) -> Value:
+    """What is sent of *value*: its text, and that of all objects in it."""
+    text = text_of(value)
+    return text if text.taints or not value.things else Value.of(taints_of(value))
 
 
 def _class(_call: Call) -> Js:
