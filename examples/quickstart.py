@@ -6,6 +6,7 @@ Needs no GitHub and no paid provider. Run by ``make quickstart``.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,10 @@ def run(suite: str, *options: str, output: str, capture: bool = False) -> subpro
     command = [str(PROGRAM), "run", "--local", "--suite", suite, "--show-ids", *options]
     command += ["--catalog", str(CAMPAIGN / ".github" / "runner-e2e.yml"), "--target", str(CAMPAIGN)]
     command += ["--output", str(OUTPUT / output)]
-    return subprocess.run(command, text=True, stdout=subprocess.PIPE if capture else None, check=False)
+    # This Python for the harness too: one of pyenv or asdf is a script that starts dozens of programs before it.
+    path = os.pathsep.join([str(PROGRAM.parent), os.environ.get("PATH") or os.defpath])
+    output_of = subprocess.PIPE if capture else None
+    return subprocess.run(command, text=True, stdout=output_of, check=False, env={**os.environ, "PATH": path})
 
 
 def attempt_directory(outcome: dict[str, Any], environment: str) -> Path:
