@@ -99,6 +99,7 @@ def without(text: str) -> Callable[[State], Any]:
         (lambda s: s.workflows.clear(), "workflow", "failed", "no workflow paid-campaign.yml"),
         (lambda s: setattr(s.workflows[0], "state", "disabled_manually"), "workflow", "failed", "is disabled"),
         (without("inputs.nonce ||"), "workflow", "failed", "run-name"),
+        (without("command: claim"), "workflow", "failed", "no step with `command: claim`"),
         (lambda s: write(s, "on: push\njobs: {}\n"), "workflow", "failed", "inputs nonce, selection, target"),
         (lambda s: write(s, "on: [\n"), "workflow", "failed", "no valid YAML"),
     ],

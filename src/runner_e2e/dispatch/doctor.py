@@ -11,6 +11,7 @@ from runner_e2e.dispatch.answers import permission_hint
 from runner_e2e.dispatch.gate import parse_allowlist
 from runner_e2e.dispatch.github_api import segment
 from runner_e2e.dispatch.money import usd
+from runner_e2e.dispatch.preflight import may_claim
 from runner_e2e.dispatch.records import RepositoryRecord, read_repository, value_of
 from runner_e2e.dispatch.shared_ledger import BRANCH, SharedLedger
 from runner_e2e.errors import ConfigurationError, GitHubError, RefusedError
@@ -207,6 +208,8 @@ def _workflow(api: GitHubApi, repository: RepositoryRecord, expected: Expected) 
 
 
 def _content(path: str, encoded: str) -> Iterator[Check]:
+    from runner_e2e.lint.workflow import Workflow
+
     try:
         root = compose(base64.b64decode(encoded).decode(), path=path)
     except (ConfigurationError, binascii.Error, UnicodeDecodeError):
@@ -233,6 +236,14 @@ def _content(path: str, encoded: str) -> Iterator[Check]:
             state="failed",
             what=f"the run-name of {path} does not end with the nonce: a lost reply could not be found again",
             fix="run-name: Paid campaign ${{ inputs.nonce || github.run_id }}",
+        )
+
+    if not may_claim(Workflow(root)):
+        yield Check(
+            name="workflow",
+            state="failed",
+            what=f"{path} has no step with `command: claim`: a dispatch that arrives twice would be paid for twice",
+            fix="take the job `claim` from workflows-templates/paid-campaign.yml, and let the paid jobs need it",
         )
 
 

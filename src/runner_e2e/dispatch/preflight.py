@@ -32,6 +32,7 @@ __all__ = [
     "check_inputs",
     "check_same_number",
     "check_same_repository",
+    "may_claim",
     "preflight",
     "read_identity",
 ]
@@ -212,7 +213,7 @@ def _definition(api: GitHubApi, path: str, branch: str, request: Request) -> Ite
                 why="a campaign gives nonce, selection and target alone",
                 fix="give it a default",
             )
-    if not _may_claim(workflow):
+    if not may_claim(workflow):
         yield Problem(
             what=f"{path} on {branch} has no step with `command: claim`",
             why="a run without the claim would pay for a dispatch that arrives twice as often as it arrives",
@@ -226,7 +227,7 @@ def _definition(api: GitHubApi, path: str, branch: str, request: Request) -> Ite
         )
 
 
-def _may_claim(workflow: Workflow) -> bool:
+def may_claim(workflow: Workflow) -> bool:
     """Whether a step takes the claim, as far as this file tells: what it calls in other files may."""
     from runner_e2e.lint.workflow import Block
 
