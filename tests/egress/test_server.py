@@ -116,6 +116,68 @@ def test_a_second_request_does_not_ride_on_the_first(launch: Launch, upstream: t
     assert b"github" not in b"".join(upstream[1])
 
 
+SECOND = b"GET /b HTTP/1.1\r\nHost: api.github.com\r\n\r\n"
+FIRST = b"POST http://model.example.com/a HTTP/1.1\r\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"GET http://model.example.com/a\nHost:api.github.com HTTP/1.1\r\n\r\n",
+        b"GET http://model.example.com/a\tHTTP/1.1\nHost:api.github.com HTTP/1.1\r\n\r\n",
+        b"GET\t/b\tHTTP/1.1\nHost:api.github.com\n\n http://model.example.com/a HTTP/1.1\r\n\r\n",
+        FIRST + b"X: y\nHost: api.github.com\r\n\r\n",
+        FIRST + b"X: y\n\n" + SECOND.replace(b"\r", b"") + b"\r\n\r\n",
+        FIRST + b"X: y\rHost: api.github.com\r\n\r\n",
+        FIRST + b"X: y\0Host: api.github.com\r\n\r\n",
+        FIRST + b"X\nHost: api.github.com\r\n\r\n",
+        FIRST + b"Host\x01: api.github.com\r\n\r\n",
+        FIRST + b"Transfer-Encoding: gzip, chunked\r\nContent-Length: 46\r\n\r\n0\r\n\r\n" + SECOND,
+        FIRST + b"Transfer-Encoding: xchunked\r\nContent-Length: 46\r\n\r\n0\r\n\r\n" + SECOND,
+        FIRST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n29\r\n" + SECOND + b"\r\n0\r\n\r\n",
+        FIRST + b"Content-Length: 4_1\r\n\r\n" + SECOND,
+        FIRST + b"Content-Length: +41\r\n\r\n" + SECOND,
+        FIRST + b"\r\n" + SECOND,
+    ],
+)
+def test_no_request_is_sent_that_a_server_could_read_otherwise(
+    launch: Launch, upstream: tuple[int, list[bytes]], content: bytes
+) -> None:
+    assert launch.ask(content).startswith(b"HTTP/1.1 400 ")
+    assert upstream[1] == []
+
+
+def test_nothing_follows_a_request_that_asks_for_another_protocol(
+    launch: Launch, upstream: tuple[int, list[bytes]]
+) -> None:
+    with socket.create_connection(launch.address, TIMEOUT) as client:
+        client.sendall(FIRST + b"Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n")
+        assert client.recv(1 << 16).endswith(b"ok")
+        with contextlib.suppress(OSError):
+            # The head of a second one, not yet ended, that asks for a protocol without requests.
+            client.sendall(b"GET http://model.example.com/ HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n")
+            time.sleep(0.1)
+            client.sendall(SECOND)
+        read(client)
+    time.sleep(0.6)
+    assert b"github" not in b"".join(upstream[1])
+    assert b"upgrade" not in b"".join(upstream[1]).lower()
+
+
+def test_a_body_in_chunks_passes(launch: Launch, upstream: tuple[int, list[bytes]]) -> None:
+    head = FIRST + b"Transfer-Encoding: chunked\r\n\r\n"
+    assert launch.ask(head + b"3\r\nabc\r\n0\r\n\r\n").endswith(b"ok")
+    assert upstream[1][0].endswith(b"\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+    assert launch.ask(head + b"0\r\n\r\n").endswith(b"ok")
+    assert b"Content-Length: 0\r\n" in upstream[1][-1] + upstream[1][-2]
+
+
+def test_a_head_without_end_is_not_kept(launch: Launch) -> None:
+    answer = launch.ask(b"GET http://model.example.com/ HTTP/1.1\r\nX: " + b"y" * (1 << 20))
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 431 ")
+    assert launch.ask(b"GET http://model.example.com/ HTTP/1.1\r\n\r\n").endswith(b"ok")
+
+
 @pytest.mark.parametrize(
     "content",
     [

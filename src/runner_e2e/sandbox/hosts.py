@@ -38,6 +38,11 @@ _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*
 _SHAPE = "write NAME, *.NAME or an address, and :PORT, :FROM-TO or :* unless the port is 443"
 # IPv4 addresses inside IPv6 ones that is_global does not look into: NAT64 (RFC 6052).
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+# What is_global takes for public, too: what Azure tells its machines of themselves, protocol assignments (where Oracle
+# did), and documentation (RFC 9637).
+_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24", "3fff::/20")))
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # RFC 4291 2.4: all of IPv6 that is assigned at large
+_LOOPBACK = tuple(map(ipaddress.ip_network, ("127.0.0.0/8", "::1/128", "::ffff:127.0.0.0/104")))
 # Where GitHub tells a job's name to whoever asks.
 _GITHUB = ("api.github.com", "github.com")
 
@@ -96,10 +101,12 @@ def parse_rule(text: str) -> HostRule:
     if network is not None:
         if equals:
             raise InvalidRuleError(text, "an address leads to itself", "leave out what stands behind =")
-        if network.is_loopback and (first != last or not ports or network.num_addresses > 1):
-            raise InvalidRuleError(text, "of loopback only single services can be reached", "write 127.0.0.1:PORT")
         if not network.prefixlen or network[0].is_unspecified:
             raise InvalidRuleError(text, "it allows every address", "name the addresses")
+        if isinstance(network, ipaddress.IPv6Network) and network.network_address.scope_id:
+            raise InvalidRuleError(text, "it names an interface", "leave out what stands behind %")
+        if _holds_loopback(network) and (first != last or not ports or network.num_addresses > 1):
+            raise InvalidRuleError(text, "of loopback only single services can be reached", "write 127.0.0.1:PORT")
         return rule.replace(network=str(network))
     name = host.lower().removesuffix(".")
     suffix, name = name.startswith("*."), name.removeprefix("*.")
@@ -145,6 +152,10 @@ def _network(host: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
         return ipaddress.ip_network(host)
     except ValueError:
         return None
+
+
+def _holds_loopback(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    return any(network.version == other.version and network.overlaps(other) for other in _LOOPBACK)
 
 
 def _with_target(rule: HostRule, target: str) -> HostRule:
@@ -193,6 +204,10 @@ def is_public(address: Address) -> bool:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None and not is_public(inner):
             return False
+        if address not in _GLOBAL_UNICAST and address not in _TRANSLATED:
+            return False
+    if any(address in network for network in _NOT_PUBLIC):
+        return False
     return address.is_global and not address.is_multicast
 
 
