@@ -106,6 +106,7 @@ def _decide_chance(seed: str) -> None:
     chance = random.Random(seed)
     secrets.token_hex = lambda nbytes=None: chance.randbytes(nbytes or 32).hex()
     secrets.token_bytes = lambda nbytes=None: chance.randbytes(nbytes or 32)
+    secrets.randbelow = lambda exclusive_upper_bound: int(chance.random() * exclusive_upper_bound)
     uuid.uuid4 = lambda: uuid.UUID(bytes=chance.randbytes(16), version=4)
     random.seed(seed)
 

@@ -147,9 +147,11 @@ def pass_the_caps() -> None:
     replaced(shared_ledger, "check_caps", lambda *_, **__: None)
 
 
-@mutant("does not see that somebody else has started the campaign", 59, 93, 58)
+@mutant("does not see that somebody else has started the campaign", 59, 93, 106, 145)
 def ignore_another_owner() -> None:
     replaced(shared_ledger, "_check_owners", lambda *_: None)
+    # A second wall, against copies of a ledger, would stop it too.
+    replaced(shared_ledger, "_check_nonces", lambda *_: None)
 
 
 @mutant("does not keep a second process out", 21, 13, 46)

@@ -152,6 +152,7 @@ class ClientProcess:
             with contextlib.suppress(TimeoutError):
                 read = self._connection.recv(size - len(found))
             if not read:
+                self._connection.close()
                 raise AssertionError(f"the client says nothing after {getattr(self, 'at', 'its start')!r}")
             found += read
         return found

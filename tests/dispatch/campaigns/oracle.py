@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["judge"]
 
+# After these nobody can know whether a dispatch arrived.
+UNCLEAR = frozenset(
+    {"lost-502", "lost-hang-up", "done-502", "done-500", "done-hang-up", "done-cut", "lost-hang", "done-hang", "html",
+     "stale-304"}
+)  # fmt: skip
+
 
 def judge(world: World, operators: list[Operator]) -> None:
     """Adds to the world's problems whatever is not as it must be."""
@@ -34,19 +40,26 @@ def _judge_ledger(world: World, operator: Operator) -> set[str]:
         if campaign not in {each.id for each in ledger.campaigns()}:
             return set()
         nonces: dict[int, set[str]] = {}
+        doubted: set[str | None] = set()
         for event in ledger.events(campaign):
+            if event.after == "unknown":
+                doubted.add(event.nonce)
             if event.nonce and event.shard is not None:
                 nonces.setdefault(event.shard, set()).add(event.nonce)
+        _judge_doubts(world, set().union(*nonces.values()) - doubted)
         for shard in ledger.shards(campaign):
             mine = nonces.get(shard.index, set())
-            if operator.finished in {"over the cap", "refused"} and operator.finished == "refused":
-                mine &= {each.nonce for each in world.entries() if each.owner and _owned(world, each.nonce, operator)}
+            if operator.finished == "refused":  # another has started the same campaign
+                mine &= {each.nonce for each in world.entries() if world.runs_of(each.nonce, operator.user)}
             _judge_shard(world, operator, shard, mine, list(ledger.cells(campaign, shard.index)))
     return set().union(*nonces.values()) if nonces else set()
 
 
-def _owned(world: World, nonce: str, operator: Operator) -> bool:
-    return bool(world.runs_of(nonce, operator.user))
+def _judge_doubts(world: World, sure: set[str]) -> None:
+    """What got no clear answer must have been called unknown; *sure* are the nonces of which that was never said."""
+    for nonce in sorted(sure):
+        if any(each.fault in UNCLEAR for each in world.sent.get(nonce, [])):
+            world.problems.append(f"the dispatch of {nonce} got no clear answer, and was never called unknown")
 
 
 def _judge_shard(world: World, operator: Operator, shard: ShardState, nonces: set[str], cells: list[CellState]) -> None:

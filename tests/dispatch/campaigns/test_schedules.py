@@ -18,7 +18,7 @@ from tests.dispatch.campaigns.simulation import play
 if TYPE_CHECKING:
     from tests.dispatch.campaigns.nursery import Nursery
 
-NUMBER = int(os.environ.get("RUNNER_E2E_SCHEDULES", "300"))
+NUMBER = int(os.environ.get("RUNNER_E2E_SCHEDULES", "280"))
 AT_ONCE = 20
 
 # Each has other steps to die at.
@@ -68,6 +68,13 @@ def test_a_kill_at_every_boundary(nursery: Nursery, scene: str) -> None:
     assert reached == len(boundaries)
 
 
+@pytest.mark.parametrize("seed", [5, 59, 157])
+def test_a_number_plays_the_same_way_again(nursery: Nursery, seed: int) -> None:
+    first, second = (play(draw(seed), nursery) for _ in range(2))
+    assert first.trace == second.trace
+    assert len(first.trace) > 40
+
+
 def _changes_nothing(boundary: str) -> bool:
-    """Whether the step before it does the same as this one: a read that is over, and the count of calls."""
+    """Whether a kill there finds what the one before it finds: a read that is over, and the count of calls."""
     return boundary.startswith("after GET ") or boundary.endswith("COMMIT rates")
