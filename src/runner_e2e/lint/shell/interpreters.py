@@ -132,6 +132,7 @@ def _inline(text: str, grammar: _Grammar, flags: set[str]) -> str | None:
     """The option by which *text* announces a program; letters before it go to *flags*."""
     if text in grammar.inline or text in grammar.module:
         flags.update(text[1:-1] if text.startswith("-") and not text.startswith("--") else ())
+        flags.update("p" if text in ("-p", "--print") else ())
         return text
     if not re.fullmatch(r"-[A-Za-z0?].*", text, re.DOTALL):
         return None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.builtins import builtin, function, object_of
-from runner_e2e.lint.languages.javascript.data import parsed, stringified
+from runner_e2e.lint.languages.javascript.data import parsed, shown, stringified
 from runner_e2e.lint.languages.javascript.machine import Call, Frame, Passed, Scope
 from runner_e2e.lint.languages.javascript.modules import GLOBAL, HARMLESS, MODULES
 from runner_e2e.lint.languages.javascript.octokit import client
@@ -75,6 +75,9 @@ class Interpreter(Statements):
         if _ZX.match(self.source.text):
             self.globals.cells["$"] = Cell(zx_dollar())
         self._run_module(root, self.path)
+        if "p" in self.process.flags and self.live:  # `node --print`
+            text = shown(self.completion) + Value.literal("\n")
+            self.process.print(text, 0, len(self.source.text))
         self.finish()
 
     def finish(self) -> None:
@@ -86,11 +89,13 @@ class Interpreter(Statements):
             self.process.merge(self.ends[1:])
 
     def run_text(self) -> Js:
-        """Runs the current source in the current scope (``eval``)."""
+        """Runs the current source in the current scope (``eval``); the value of its last expression."""
         root = self.parse(self.source)
-        if root is not None:
-            self._statements(root.children)
-        return ANY
+        if root is None:
+            return ANY
+        self.completion = UNDEFINED
+        self._statements(root.children)
+        return self.completion
 
     def _run_module(self, root: Node, path: str) -> Js:
         """Runs the statements of a module in a scope of its own; what it exports."""

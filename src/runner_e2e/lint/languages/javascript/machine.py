@@ -176,6 +176,8 @@ class Machine(ABC):
         self.unbounded = 0
         self.wrapped_require = False
         self.pending_labels: dict[int, frozenset[str]] = {}
+        self.completion = UNDEFINED
+        """The value of the expression that was run last as a statement."""
 
     @property
     def source(self) -> Source:

@@ -77,7 +77,7 @@ class Statements(ModuleStatements):
 
     def _expression(self, node: Node) -> None:
         for child in node.children:
-            self.evaluate(child)
+            self.completion = self.evaluate(child)
 
     # --- declarations
 

@@ -347,6 +347,10 @@ class Evaluator(ABC):
             entries[one] = value if len(keys) == 1 or one not in entries else join_all((entries[one], value))
         return Dictionary(tuple(entries.items()), cell.others, cell.keys)
 
+    def mapping(self, value: Object) -> object:
+        """What *value* holds; the environment as the dictionary that it is."""
+        return self.updated(Dictionary(()), value) if value == Named("os.environ") else self.content(value)
+
     def updated(self, cell: Dictionary, other: Object) -> Dictionary:
         """*cell* with the entries of *other* put in."""
         if other == Named("os.environ"):

@@ -514,7 +514,7 @@ class Expressions(Evaluator):
                 keywords[keyword.arg] = value
                 keyword_nodes[keyword.arg] = keyword.value
                 continue
-            content = self.content(value)
+            content = self.mapping(value)
             if isinstance(content, Dictionary):
                 keywords.update((name, item) for name, item in content.entries if isinstance(name, str))
                 rest += [content.others] if content.others is not None else []

@@ -283,11 +283,7 @@ class Interpreter(Functions):
         subject = self.evaluate(node.subject)
         region = self.memory.open()
         for case in node.cases:
-            for pattern in ast.walk(case.pattern):
-                name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
-                if isinstance(name, str):
-                    whole = pattern is case.pattern
-                    self.assign_name(name, subject if whole else self.opaque((subject,)))
+            self._capture(case.pattern, subject, node.subject)
             if case.guard is not None:
                 self.evaluate(case.guard)
             self.execute_all(case.body)
@@ -295,6 +291,19 @@ class Interpreter(Functions):
             self.memory.rewind(region)
         self.memory.record(region)
         self.memory.close(region)
+
+    def _capture(self, pattern: ast.pattern, subject: Object, at: ast.expr) -> None:
+        """Gives the names in *pattern* what they capture of *subject*."""
+        name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
+        if isinstance(name, str):
+            self.assign_name(name, subject)
+        parts = [subject if isinstance(pattern, (ast.MatchAs, ast.MatchOr)) else self.opaque((subject,))]
+        inner = [one for one in ast.iter_child_nodes(pattern) if isinstance(one, ast.pattern)]
+        if isinstance(pattern, ast.MatchMapping):
+            keys = [self.evaluate(key) for key in pattern.keys]
+            parts = [join_all(self.at(one, key, at) for one in self.options(subject)) for key in keys]
+        for one, part in zip(inner, parts if len(parts) == len(inner) else parts * len(inner), strict=True):
+            self._capture(one, part, at)
 
     # --- loops
 

@@ -120,8 +120,13 @@ def _percent_one(match: re.Match[str], remaining: list[Value], named: Callable[[
     return given
 
 
-def formatted_with(form: Value, arguments: Sequence[Value], named: Callable[[str], Value | None]) -> Value:
-    """``form.format(*arguments, **named)``."""
+def formatted_with(
+    form: Value,
+    arguments: Sequence[Value],
+    named: Callable[[str], Value | None],
+    looked_up: Callable[[str, str], Value | None] = lambda _head, _rest: None,
+) -> Value:
+    """``form.format(*arguments, **named)``; *looked_up* gives what the rest of a field takes out of its head."""
     total: list[Value] = []
     for one in form.texts:
         value = EMPTY
@@ -140,11 +145,13 @@ def formatted_with(form: Value, arguments: Sequence[Value], named: Callable[[str
                 if name is None:
                     continue
                 head = re.split(r"[.\[]", name, maxsplit=1)[0]
+                rest = name[len(head) :]
                 if head == "":
                     head, position = str(position), position + 1
-                if head.isdigit():
+                given = looked_up(head, rest) if rest else None
+                if given is None and head.isdigit():
                     given = arguments[int(head)] if int(head) < len(arguments) else None
-                else:
+                elif given is None:
                     given = named(head)
                 value = value + formatted(given if given is not None else UNKNOWN, specification or "")
         total.append(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.pieces import joined
@@ -175,7 +176,25 @@ def _format(interpreter: Evaluator, receiver: Object, call: Call) -> Object:
 
     if call.rest is not None:
         arguments += [interpreter.value(call.rest)] * 4
-    return Text(texts.formatted_with(form.value, arguments, named))
+    return Text(texts.formatted_with(form.value, arguments, named, _looked_up(interpreter, call)))
+
+
+_ITEM = re.compile(r"\[([^]]+)\]")
+
+
+def _looked_up(interpreter: Evaluator, call: Call) -> Callable[[str, str], Value | None]:
+    """What a field such as ``0[NAME]`` takes out of a dictionary; None: it is no such field."""
+
+    def look(head: str, rest: str) -> Value | None:
+        item = _ITEM.fullmatch(rest)
+        given = call.get(int(head)) if head.isdigit() else call.keywords.get(head)
+        content = interpreter.mapping(given) if given is not None and item is not None else None
+        if item is None or not isinstance(content, Dictionary):
+            return None
+        found = dict(content.entries).get(item[1], content.others)
+        return interpreter.value(found) if found is not None else None
+
+    return look
 
 
 def _format_map(interpreter: Evaluator, receiver: Object, call: Call) -> Object:
