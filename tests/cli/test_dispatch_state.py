@@ -111,6 +111,9 @@ def test_cancel_sends_nothing_more(planned: Shell) -> None:
     assert "cancelled" in said
     planned.enter("runner-e2e dispatch watch CAMPAIGN --quiet")
     assert planned.status == 1
+    said = planned.enter("runner-e2e dispatch results CAMPAIGN")
+    assert "cancelled" in said
+    assert "not at its end" not in said
     said = planned.enter("runner-e2e dispatch resolve CAMPAIGN --send-again 0 --yes")
     assert planned.status in {2, 3}, said
     assert planned.player.paid_twice() == []

@@ -147,7 +147,8 @@ def results(*, campaign: str, failed: bool, ids: bool, key_variable: str, ledger
         if as_json:
             _print_results_json(state, cells, names)
         else:
-            _print_results(state, cells, names)
+            states = {shard.index: shard.state for shard in ledger.shards(state.id)}
+            _print_results(state, cells, names, states)
         return outcome_status(ledger, state)
 
 
@@ -167,7 +168,9 @@ def _ids(ledger: Ledger, state: CampaignState, key_variable: str) -> Mapping[str
     return found
 
 
-def _print_results(state: CampaignState, cells: Sequence[CellState], names: Mapping[str, str]) -> None:
+def _print_results(
+    state: CampaignState, cells: Sequence[CellState], names: Mapping[str, str], states: Mapping[int, str]
+) -> None:
     from runner_e2e.cells.wording import count
     from runner_e2e.cli.dispatch_view import amount
     from runner_e2e.cli.table import Column, print_table
@@ -184,7 +187,7 @@ def _print_results(state: CampaignState, cells: Sequence[CellState], names: Mapp
         (
             cell.handle,
             names.get(cell.handle, ""),
-            _verdict(cell),
+            _verdict(cell, states[cell.shard]),
             _cost(cell),
             str(cell.attempts) if cell.verdict else "-",
             cell.note,
@@ -198,8 +201,10 @@ def _print_results(state: CampaignState, cells: Sequence[CellState], names: Mapp
     click.echo(f"{count(len(cells), 'cell')} of {state.totals.cells}: {amount(spent)}{unknown}")
 
 
-def _verdict(cell: CellState) -> str:
-    return (cell.verdict or "not at its end").replace("_", " ")
+def _verdict(cell: CellState, shard: str) -> str:
+    """Its verdict; where it has none, the state of its shard in which it gets none any more, or not by itself."""
+    open_ended = shard if shard in {"cancelled", "unpaid", "stuck"} else "not at its end"
+    return (cell.verdict or open_ended).replace("_", " ")
 
 
 def _cost(cell: CellState) -> str:

@@ -7,6 +7,7 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from runner_e2e.cells.wording import count
 from runner_e2e.dispatch.answers import permission_hint
 from runner_e2e.dispatch.gate import parse_allowlist
 from runner_e2e.dispatch.github_api import segment
@@ -179,7 +180,7 @@ def _allowlist(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Itera
         except RefusedError as error:
             yield Check(name="allowlist", state="failed", what=error.problem.what, fix=fix)
             return
-        yield Check(name="allowlist", state="ok", what=f"{expected.allowlist} has {len(ids)} accounts")
+        yield Check(name="allowlist", state="ok", what=f"{expected.allowlist} has {count(len(ids), 'account')}")
         if _ACTIONS_BOT in ids:
             yield Check(
                 name="allowlist",
