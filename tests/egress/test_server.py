@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from runner_e2e.egress import server
 from runner_e2e.errors import LaunchError
 from runner_e2e.sandbox import request
 from runner_e2e.sandbox.doors import DOORS
@@ -57,12 +58,12 @@ def read(client: socket.socket) -> bytes:
 def upstream() -> Iterator[tuple[int, list[bytes]]]:
     """A server that keeps connections open; its port, and what it got on each of them."""
     got: list[bytes] = []
-    server = socket.create_server(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
         with contextlib.suppress(OSError):
             while True:
-                connection, _ = server.accept()
+                connection, _ = listening.accept()
                 threading.Thread(target=answer, args=(connection,), daemon=True).start()
 
     def answer(connection: socket.socket) -> None:
@@ -73,8 +74,8 @@ def upstream() -> Iterator[tuple[int, list[bytes]]]:
             got.append(connection.recv(1 << 16))
 
     threading.Thread(target=serve, daemon=True).start()
-    yield server.getsockname()[1], got
-    server.close()
+    yield listening.getsockname()[1], got
+    listening.close()
 
 
 @pytest.fixture
@@ -232,6 +233,51 @@ def test_more_connections_than_it_takes_do_not_stop_it(launch: Launch) -> None:
             break
     else:
         pytest.fail("it did not go on")
+
+
+def test_what_an_agent_began_ends_with_its_launch() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as answering, socket.socket() as client:
+        proxy = Proxy(rules := [f"model.example.com:80=127.0.0.1:{answering.getsockname()[1]}"])
+        made = Launch(proxy, rules)
+        client.settimeout(TIMEOUT)
+        answering.settimeout(TIMEOUT)
+        client.connect(made.address)
+        client.sendall(b"CONNECT model.example.com:80 HTTP/1.1\r\n\r\n")
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+        upstream, _ = answering.accept()
+        with upstream:
+            upstream.settimeout(TIMEOUT)
+            client.shutdown(socket.SHUT_WR)
+            assert upstream.recv(1) == b""  # half open: the rest of an answer may come
+            made.end()
+            assert read(client) == b""
+            deadline = time.monotonic() + TIMEOUT
+            while not _is_reset(upstream) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert _is_reset(upstream)  # the proxy holds nothing of it any more
+        proxy.close()
+
+
+def _is_reset(connection: socket.socket) -> bool:
+    try:
+        connection.sendall(b"x")
+    except OSError:
+        return True
+    return False
+
+
+def test_a_connection_that_gets_no_thread_is_closed_and_the_launch_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs, socket.create_server(("127.0.0.1", 0)) as door:
+        launch = server._Launch(theirs, (), lambda *_: None)
+        with monkeypatch.context() as patch, socket.create_connection(door.getsockname(), TIMEOUT) as client:
+            patch.setattr(threading.Thread, "start", refuse)
+            launch._accept(door, ("127.0.0.1", 1), is_proxy=True)
+            assert client.recv(1) == b""
+        assert launch.free._value == 256  # its place is free again
 
 
 def _is_closed(client: socket.socket) -> bool:

@@ -314,3 +314,14 @@ def test_launches_share_one_proxy_and_are_told_apart(here: Actor, launcher: Laun
     assert asked == [["one.example.com"], ["two.example.com"], ["three.example.com"]]
     assert len(launcher._proxies) == 1
     os.close(nothing)
+
+
+def test_a_proxy_that_was_killed_is_made_again(here: Actor) -> None:
+    policy = Policy(network=Network(reach="hosts", hosts=("model.example.com",)))
+    with Launcher(keep_standby=False) as launcher:
+        prepared = launcher.prepare(policy, directory=str(here.work), environment=here.environment())
+        assert output(launcher, prepared, "exit 3") == (3, "")
+        (proxy,) = launcher._proxies.values()
+        os.kill(proxy.process.pid, signal.SIGKILL)
+        proxy.process.wait()
+        assert output(launcher, prepared, "exit 3") == (3, "")

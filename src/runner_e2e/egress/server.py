@@ -12,6 +12,7 @@ import resource
 import select
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e import kernel
@@ -32,6 +33,7 @@ _NOBODY: Final = 65534
 _MOST_CONNECTIONS: Final = 256  # of one launch at a time
 _MEMORY: Final = 1 << 30  # bytes: a plain request waits in memory until it is whole
 _STACK: Final = 1 << 19  # bytes of each connection's thread
+_BREATH: Final = 0.05  # seconds until it looks again for a descriptor or a thread that has become free
 
 
 def serve() -> None:
@@ -58,13 +60,18 @@ def serve() -> None:
             os._exit(0)  # with every connection
         for descriptor in descriptors:
             launch = _Launch(socket.socket(fileno=descriptor), rules, serve_http)
-            threading.Thread(target=launch.run, daemon=True).start()
+            try:
+                threading.Thread(target=launch.run, daemon=True).start()
+            except (RuntimeError, MemoryError):
+                launch.connection.close()  # which refuses that launch; the others go on
 
 
 def _give_up_rights() -> None:
     """From here on this process writes no file, starts no program, and is nobody where it was root."""
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a connection takes six, and launches share them
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(_NOBODY, _NOBODY, _NOBODY)
@@ -83,6 +90,9 @@ class _Launch:
         self.serve_http = serve_http
         self.book = Book()
         self.free = threading.Semaphore(_MOST_CONNECTIONS)
+        self.clients: set[socket.socket] = set()
+        self.ended = False
+        self.lock = threading.Lock()
 
     def run(self) -> None:
         """Answers at the doors until the launcher ends the launch, then tells what was asked for."""
@@ -110,27 +120,49 @@ class _Launch:
         finally:
             for door in listening:
                 door.close()
+            self._end_connections()
+
+    def _end_connections(self) -> None:
+        """What the agent began ends with it: otherwise an answer that nobody reads would be paid for."""
+        with self.lock:
+            self.ended = True
+            clients = tuple(self.clients)
+        for client in clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
 
     def _accept(self, door: socket.socket, place: tuple[str, int], *, is_proxy: bool) -> None:
         try:
             client, _ = door.accept()
         except OSError:
-            return  # it went away meanwhile, or there are too many
+            time.sleep(_BREATH)  # it went away meanwhile, or there are too many: then it still knocks
+            return
         if not self.free.acquire(blocking=False):
             client.close()
             return
-        threading.Thread(target=self._answer, args=(client, None if is_proxy else place), daemon=True).start()
+        try:
+            threading.Thread(target=self._answer, args=(client, None if is_proxy else place), daemon=True).start()
+        except (RuntimeError, MemoryError):
+            client.close()
+            self.free.release()
+            time.sleep(_BREATH)
 
     def _answer(self, client: socket.socket, service: tuple[str, int] | None) -> None:
         try:
             client.setblocking(True)
+            with self.lock:
+                if self.ended:
+                    return
+                self.clients.add(client)
             if service is None:
                 self.serve_http(client, self.rules, self.book)
             else:
                 _forward(client, service, self.book)
-        except OSError:
+        except (OSError, RuntimeError, MemoryError):
             return
         finally:
+            with self.lock:
+                self.clients.discard(client)
             client.close()
             self.free.release()
 

@@ -243,6 +243,8 @@ class Launcher:
     def _open_door(self, hosts: tuple[str, ...]) -> Door:
         """A way to the proxy for *hosts*, which is started for the first launch that asks for it."""
         with self._lock:
+            if hosts in self._proxies and self._proxies[hosts].process.poll() is not None:
+                self._proxies.pop(hosts).close()  # killed from outside, or for want of memory: the next launch lives
             if hosts not in self._proxies:
                 self._proxies[hosts] = Proxy(hosts)
             return self._proxies[hosts].open_door()
