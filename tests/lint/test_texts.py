@@ -109,3 +109,30 @@ def test_conditions_agree_with_github() -> None:
     wrapped = [workflow("x") + f"        if: {json.dumps(f'${{{{ {condition} }}}}')}\n" for condition in conditions]
     for text, theirs in zip(bare, reference(wrapped), strict=True):
         assert bool(mine(text)["errors"]) == bool(theirs["errors"]), (text, mine(text), theirs)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (r'"a \"$S\" b"', '"$S"'),
+        (r'"a $S\u00e9"', "$Sé"),
+        (r'"$S\\ b"', "$S\\"),
+        (r'"a $S\x41 b"', "$SA"),
+        ("'a $S'''", "$S'"),
+        ("a $S b", "$S"),
+        ('"a $S\n  b"', "$S"),
+        ('"a $S\\\n  b"', "$S"),
+        ("|\n  a $S\n", "$S"),
+        (">\n  a $S\n  b\n", "$S"),
+    ],
+)
+def test_a_span_ends_behind_the_escape_of_its_last_character(written: str, value: str) -> None:
+    text = f"run: {written}\n"
+    document = Document(path="w.yml", text=text, root=compose(text, path="w.yml"))
+    scalar = next(one for one in scalars(document.root) if one.value != "run")
+    start = scalar.value.index(value)
+    span = Reader(document, [].append).origin(scalar).span(start, start + len(value))
+    assert span.line == span.end_line
+    shown = text.splitlines()[span.line - 1][span.column - 1 : span.end_column - 1]
+    quote = written[0] if written[0] in "\"'" else '"'
+    assert [one.value for one in scalars(compose(f"{quote}{shown}{quote}", path="w.yml"))] == [value]

@@ -101,9 +101,12 @@ class Origin:
         line, column = self.position(start)
         if end <= start:
             return Span(path=self.path, line=line, column=column, end_line=line, end_column=column)
-        # The end is taken from the last character: the next one may stand on another line of the file.
+        # The end is taken from the last character, since the next one may stand on another line of the file. Where it
+        # stands on the same, the last one reaches up to it: in the file it may be an escape, as `\"` of YAML.
         last_line, last_column = self.position(end - 1)
-        return Span(path=self.path, line=line, column=column, end_line=last_line, end_column=last_column + 1)
+        next_line, next_column = self.position(end) if self._locate is not None else (0, 0)
+        end_column = max(next_column if next_line == last_line else 0, last_column + 1)
+        return Span(path=self.path, line=line, column=column, end_line=last_line, end_column=end_column)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
