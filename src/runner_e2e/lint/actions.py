@@ -260,7 +260,8 @@ class _LocalCall:
 
     def javascript(self) -> Dictionary | None:
         """``pre``, ``main`` and ``post``, which node runs with the inputs as variables."""
-        environment = {**self.visible.environment, **input_variables(self.values)}
+        inside = self.runner.state.container
+        environment = {**inside, **self.visible.environment, **input_variables(self.values)}
         result: Dictionary | None = None
         for name in ("pre", "main", "post"):
             node = self.action.runs.scalar(name)

@@ -32,6 +32,8 @@ class JobState:
     any_variable: Value = EMPTY
     """Text that was written to ``$GITHUB_ENV`` under names that are not known."""
     in_container: bool = False
+    container: Mapping[str, Value] = field(default_factory=dict)
+    """Variables that the container of the job was made with: scripts find them, expressions and headers do not."""
     windows: bool = False
     masks: Masks = NO_MASKS
     """What steps have registered to be hidden in the log."""

@@ -232,6 +232,10 @@ class _WorkflowRunner:
             environment=environment,
             files=self.files,
             in_container=job.get("container") is not None,
+            container={
+                key.value: self.reader.value(item, contexts, f"into the variable `{key.value}` of the container")
+                for key, item in entries(Block(job.get("container")).get("env"))
+            },
             windows=any("windows" in label.lower() for label in labels),
         )
         defaults = (job.default_run, self.workflow.default_run)

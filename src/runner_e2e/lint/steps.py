@@ -173,9 +173,10 @@ class StepRunner:
         unnamed = self._unnamed(script.text, visible)
         language = language_of(shell.language) if shell.posix is None else ""
         given = (*arguments, state.path, *unnamed.values())
-        if language not in ("", *ANALYSERS) or not run.in_reach(script, visible.environment, state.files, given):
+        found = {**state.container, **visible.environment}
+        if language not in ("", *ANALYSERS) or not run.in_reach(script, found, state.files, given):
             return None
-        environment = {**run.process_environment, **visible.environment, **unnamed}
+        environment = {**run.process_environment, **found, **unnamed}
         environment["PATH"] = state.path + environment["PATH"]
         options = ShellOptions(
             shell=shell.posix or "bash",
