@@ -131,7 +131,8 @@ def test_a_span_ends_behind_the_escape_of_its_last_character(written: str, value
     document = Document(path="w.yml", text=text, root=compose(text, path="w.yml"))
     scalar = next(one for one in scalars(document.root) if one.value != "run")
     start = scalar.value.index(value)
-    span = Reader(document, [].append).origin(scalar).span(start, start + len(value))
+    refused: list[Sighting] = []
+    span = Reader(document, refused.append).origin(scalar).span(start, start + len(value))
     assert span.line == span.end_line
     shown = text.splitlines()[span.line - 1][span.column - 1 : span.end_column - 1]
     quote = written[0] if written[0] in "\"'" else '"'
