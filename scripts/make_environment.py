@@ -5,6 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+if sys.version_info < (3, 11):  # noqa: UP036  an older Python comes as far as here, and cannot import what follows
+    print("make_environment: Python {}.{} is too old".format(*sys.version_info), file=sys.stderr)
+    print(f"  why: {sys.executable} was used; 3.11 or later is needed", file=sys.stderr)
+    print("  fix: make PYTHON=python3.11 ...", file=sys.stderr)
+    sys.exit(2)
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 

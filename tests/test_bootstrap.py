@@ -102,6 +102,15 @@ def test_an_old_python_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not (tmp_path / "environment").exists()
 
 
+def test_a_python_that_cannot_import_the_package_is_named_too() -> None:
+    script = SOURCE.parent / "scripts" / "make_environment.py"
+    older = f"import runpy, sys; sys.version_info = (3, 9, 18); runpy.run_path({str(script)!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", older], text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == "make_environment: Python 3.9 is too old"
+    assert "Traceback" not in done.stderr
+
+
 def test_key_and_place_change_with_the_lock(tmp_path: Path) -> None:
     lock = tmp_path / "lock.txt"
     lock.write_text("one")
