@@ -104,6 +104,8 @@ def _read(transcript: Transcript, path: Path) -> None:
 def _show(result: Grade) -> None:
     click.echo(f"{result.verdict}: {result.reason}")
     for one in result.evidence:
+        if not one.place and one.text == result.reason:
+            continue
         click.echo(f"  {one.place}: {one.text}" if one.place else f"  {one.text}")
     if result.plan:
         click.echo(f"  the plan begins: {result.plan}")
