@@ -27,7 +27,7 @@ __all__ = ["analyse", "cannot_leak"]
 _INDIRECT = re.compile(
     r"\$\{!|\$\(<|/proc/|\beval\b|\bsource\b|(?:^|[\s;&|(])\.\s|\bdeclare\b|\btypeset\b|\blocal\s+-|\bexport\s+-"
     r"|\bset\s*(?:$|[|;)&\n])|\benv\b|\bprintenv\b|\bcompgen\b|\benvsubst\b|\bmake\b|\breadonly\b|\bperl\b|\bpython|\bnode\b"
-    r"|\bruby\b|\bphp\b|\bjq\b|\byq\b|\bawk\b|\bbash\b|\bsh\b|\bzsh\b|\bdash\b|\bfind\b|\bxargs\b|\./|\.sh\b|\*|\?|\bls\b|\bcat\b"
+    r"|\bruby\b|\bphp\b|\bjq\b|\byq\b|\bawk\b|\bbash\b|\bsh\b|\bzsh\b|\bdash\b|\bfind\b|\bxargs\b|\./|\.sh\b|\bPATH\b|\*|\?|\bls\b|\bcat\b"
 )
 
 

@@ -6,8 +6,10 @@ the commands it executes, the output it writes, the files it makes.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages import language_of
@@ -52,7 +54,9 @@ def run(machine: Machine, call: Invocation) -> None:
     try:
         if machine.depth > _MAX_NESTED * 2:
             machine.give_up(call.at.start, call.at.end, "nested too deeply to follow")
-        elif "/" in path and (shells.run_file(machine, call) or interpreters.run_file(machine, call)):
+        elif (file := _file_of(machine, call, path)) is not None and (
+            shells.run_file(machine, file) or interpreters.run_file(machine, file)
+        ):
             pass
         elif name in shells.NAMES:
             shells.run(machine, call)
@@ -66,6 +70,25 @@ def run(machine: Machine, call: Invocation) -> None:
             (model or _by_table)(machine, call)
     finally:
         machine.depth -= 1
+
+
+def _file_of(machine: Machine, call: Invocation, path: str) -> Invocation | None:
+    """The call of a file: by its path, or by its name in one of the first folders of ``PATH`` that are known."""
+    if "/" in path:
+        return call
+    text = call.environment.get("PATH", EMPTY).texts[0]
+    known = text[0] if text and isinstance(text[0], str) else ""
+    folders = known.split(":") if len(text) == 1 else known.split(":")[:-1]  # the last one goes on with unknown text
+    for folder in filter(None, folders):
+        file = Value.literal(posixpath.join(folder, path))
+        if path_keys(file, call.state)[0] in call.state.files or _in_repository(machine, file):
+            return replace(call, fields=(replace(call.fields[0], value=file), *call.fields[1:]))
+    return None
+
+
+def _in_repository(machine: Machine, file: Value) -> bool:
+    find = machine.files.find_script
+    return find is not None and find(file.constant or "") is not None
 
 
 def _output(machine: Machine, value: Value, call: Invocation) -> None:
