@@ -11,6 +11,7 @@ import errno
 import os
 
 from runner_e2e import kernel
+from runner_e2e.sandbox import superuser
 from runner_e2e.sandbox.view import ancestors
 
 TYPE_CHECKING = False
@@ -76,6 +77,9 @@ def furnish(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
         if plan.namespaces & kernel.CLONE_NEWPID:
             layer = "pids"
             _mount_processes()
+        layer = "mounts"
+        if superuser.stays_root(plan):
+            superuser.hold_off()
     except _OwnershipError as error:
         raise UnavailableError("identity", error) from error
     except OSError as error:
