@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.sandbox_actors import bring_proxy
 
+from runner_e2e.sandbox import deputies
 from runner_e2e.sandbox.arguments import parse_arguments, policy_of
+from runner_e2e.sandbox.planning import survey
 from runner_e2e.sandbox.policy import LAYERS, Network, Policy
 from runner_e2e.sandbox.policy_json import parse_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Literal
 
     from tests.sandbox_actors import Actor
+
+    Reach = Literal["open", "none", "loopback", "hosts"]
 
 WALLS = ["landlock", "locked-mounts"]
 
@@ -230,6 +235,18 @@ def test_what_is_not_allowed_is_refused_and_told(proxied: Actor, port: int) -> N
         ("169.254.169.254", 80): (1, refused),
     }
     assert f"sandbox: refused api.github.com:443 (1x): {refused}" in done.stderr
+
+
+@pytest.mark.parametrize(("reach", "hidden"), [("none", True), ("loopback", True), ("open", False)])
+def test_services_that_look_names_up_are_out_of_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reach: Reach, *, hidden: bool
+) -> None:
+    place = tmp_path / "resolver"
+    with socket.socket(socket.AF_UNIX) as resolver:
+        resolver.bind(str(place))
+        monkeypatch.setattr(deputies, "RESOLVERS", (str(place), str(tmp_path / "none")))
+        found = survey(Policy(network=Network(reach=reach)), directory=str(tmp_path), environment={}, user=1000)
+    assert (str(place) in [fact.real for fact in found.hidden]) is hidden
 
 
 def test_a_service_on_loopback_is_forwarded_for_any_protocol(proxied: Actor, port: int) -> None:

@@ -53,3 +53,10 @@ def test_root_without_a_user_of_its_own_gives_the_kernel_no_orders(actor: Actor,
     done = actor.launch("--keep-user", "--wall", wall, *without, command=[actor.python, "-c", KNOCK])
     assert done.returncode == 0, done
     assert json.loads(done.stdout) == [[], 4]
+
+
+def test_where_nothing_holds_root_off_the_report_says_so(actor: Actor) -> None:
+    report = actor.place / "report.json"
+    done = actor.launch("--without", "mounts", "--report", report, command=["/bin/true"])
+    assert done.returncode == 0, done
+    assert any("kernel's settings" in limit for limit in json.loads(report.read_text())["limits"]) is actor.root

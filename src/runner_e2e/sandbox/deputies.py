@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["SOCKETS", "STARTUP_FILES", "own_code", "sockets"]
+__all__ = ["RESOLVERS", "SOCKETS", "STARTUP_FILES", "own_code", "sockets"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,15 @@ SOCKETS = (
     "/run/user/{user}",
     "/run/screen",
     "/tmp/tmux-{user}",  # noqa: S108 - where tmux puts its sockets
+)
+# Sockets of services that ask the network for their clients: names, at least, and what their owners answer.
+RESOLVERS = (
+    "/run/nscd/socket",
+    "/run/systemd/resolve/io.systemd.Resolve",
+    "/run/systemd/resolve/io.systemd.Resolve.Monitor",
+    "/run/avahi-daemon/socket",
+    "/run/cups/cups.sock",
+    "/run/unbound.ctl",
 )
 _SOCKET_VARIABLES = ("SSH_AUTH_SOCK", "DOCKER_HOST", "CONTAINER_HOST", "DBUS_SESSION_BUS_ADDRESS", "TMUX")
 

@@ -127,6 +127,8 @@ def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], us
     optional = [observe(path) for path in policy.hide_if_present]
     if policy.hide_deputies:
         optional += [observe(path) for path in deputies.sockets(user, environment) if os.path.lexists(path)]
+    if policy.network.reach != "open":
+        optional += [observe(path) for path in deputies.RESOLVERS if os.path.lexists(path)]
     required = [observe(path) for path in policy.hide]
     exposed = [observe(path) for path in policy.expose]
     hidden = [*required, *(fact for fact in optional if fact.exists)]
@@ -243,6 +245,8 @@ def make_plan(  # noqa: PLR0913 - all of them are what a plan depends on
         )
     else:
         notes = tuple(f"{fact.real} can be changed: read-only needs mounts" for fact in found.read_only)
+        if host.user == 0:
+            notes += ("as root without mounts the agent can write the kernel's settings, which start programs outside",)
     network = _network(policy, left_out)
     if policy.wall == "locked-mounts":
         notes += ("through mounts of its own the agent can rename hidden paths, and put others in their place",)
