@@ -138,22 +138,26 @@ class Commands(Machine):
 
     def _expand_prompt(self, prompt: Value, state: State, command: Command) -> None:
         options, state.options = state.options, state.options - {"x"}
-        inner = state.copy()
         at = self.source.origin.text.find("PS4=")
         span = (at, len(self.source.origin.text)) if at >= 0 else (command.start, command.end)
-        for text in prompt.constants or ():
-            source = self.source_of((text,), span)
+        value = self.expand_again(prompt, state.copy(), span)
+        self.print(value, state, start=command.start, end=command.end, target="xtrace")
+        state.options = options
+
+    def expand_again(self, text: Value, state: State, at: tuple[int, int]) -> Value:
+        """See :meth:`Machine.expand_again`."""
+        found: list[Value] = []
+        for one in text.texts:
+            source = self.source_of(one, at)
             parts: list[Part] = []
-            reader = CommandParser(source, bash=self.bash)
             try:
-                reader.quoted_parts(parts, stop="")
+                CommandParser(source, bash=self.bash).quoted_parts(parts, stop="")
             except ShellSyntaxError:
                 continue
             saved, self.source = self.source, source
-            value = expand_value(self, inner, Word(*span, tuple(parts)))
+            found.append(expand_value(self, state, Word(*at, tuple(parts))))
             self.source = saved
-            self.print(value, state, start=command.start, end=command.end, target="xtrace")
-        state.options = options
+        return join(found) if found else UNKNOWN
 
     def _without_aliases(self, command: Simple, state: State) -> Simple:
         if not state.aliases or not command.words or (self.bash and "expand_aliases" not in state.options):

@@ -427,6 +427,8 @@ def _operate(machine: Machine, state: State, part: Parameter, value: Value, pres
         length = calculate(machine, state, expand_value(machine, state, part.arguments[1])) if bounded else None
         return substring(value, offset, length, bounded=bounded)
     if operator[0] == "@":
+        if operator[1] == "P":
+            return machine.expand_again(value, state, (part.start, part.end))
         return _at_operator(operator[1], part, value)
     pattern = expand_pattern(machine, state, part.arguments[0]) if part.arguments else Pattern(())
     if operator in ("#", "##"):

@@ -323,6 +323,10 @@ class Machine(ABC):
         """Standard output of *body*, run in a subshell of *state*."""
 
     @abstractmethod
+    def expand_again(self, text: Value, state: State, at: tuple[int, int]) -> Value:
+        """*text*, expanded like one in double quotes, as ``PS4`` and ``${name@P}`` are."""
+
+    @abstractmethod
     def subshell(self, body: Command, state: State, descriptors: Mapping[int, Channel] | None = None) -> None:
         """Runs *body* so that only files outlive it."""
 

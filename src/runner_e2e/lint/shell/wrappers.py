@@ -6,12 +6,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.shell import shells
+from runner_e2e.lint.languages import language_of
+from runner_e2e.lint.shell import interpreters, shells
 from runner_e2e.lint.shell.command_files import split_line
 from runner_e2e.lint.shell.filesystem import environment_lines, read_channel, read_file, tainted_names, write_channel
 from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.parameters import join_list
-from runner_e2e.lint.shell.state import NULL, Field, exact
+from runner_e2e.lint.shell.state import NULL, Channel, Field, exact
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join, normal
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ def find(machine: Machine, call: Invocation) -> None:
 
 
 def container(machine: Machine, call: Invocation) -> None:
-    """``docker run image sh -c '…'``: the shell in the container sees what ``-e`` gives it."""
+    """``docker run image sh -c '…'``: the program in the container sees what ``-e`` gives it."""
     given: dict[str, Value] = {}
     arguments = call.fields[1:]
     for index, one in enumerate(arguments):
@@ -289,10 +290,34 @@ def container(machine: Machine, call: Invocation) -> None:
             given[match[1]] = _after(value, match.end())
         elif prefix in call.environment:
             given[prefix] = call.environment[prefix]
+    output = UNKNOWN
     for index, one in enumerate(arguments):
-        name = _text(one).rsplit("/", 1)[-1]
-        if name in shells.NAMES and index + 2 < len(arguments) and exact(arguments[: index + 2]):
-            inner = replace(call, state=call.state.copy())
-            shells.run(machine, inner.running(arguments[index:], given))
+        if not exact(arguments[: index + 2]):
             break
-    write_channel(machine, call.state, 1, UNKNOWN, call.span)
+        if index and _runs_in_container(_text(one).rsplit("/", 1)[-1], arguments[index + 1 :]):
+            output = _output_inside(machine, call, arguments[index:], given) | UNKNOWN
+            break
+    write_channel(machine, call.state, 1, output, call.span)
+
+
+def _runs_in_container(name: str, operands: tuple[Field, ...]) -> bool:
+    """Whether *name* is a program that is followed, and no image of this name."""
+    if name in shells.NAMES or language_of(name) is not None:
+        return len(operands) > 1 and _text(operands[0]).startswith("-")
+    return name == "printenv"
+
+
+def _output_inside(
+    machine: Machine, call: Invocation, fields: tuple[Field, ...], environment: Mapping[str, Value]
+) -> Value:
+    """What the program writes, unless that goes to the log; it has files of its own."""
+    inner = replace(call, state=call.state.copy()).running(fields, environment)
+    state, buffer = inner.state, machine.fresh()
+    state.files[buffer] = EMPTY
+    if state.descriptors.get(1, NULL).kind == "file":
+        state.descriptors[1] = Channel("file", buffer)
+    if inner.name in shells.NAMES:
+        shells.run(machine, inner)
+    elif inner.name == "printenv" or not interpreters.run(machine, inner):
+        machine.start(inner)
+    return state.files.get(buffer, EMPTY)
