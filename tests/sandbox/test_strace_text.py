@@ -93,6 +93,13 @@ def test_execveat_names_its_descriptor() -> None:
     assert one_exec(r'1 2.0 execveat(3</t\76, ">, "x", ["t"], [], 0) = 0').program == b'/t>, "/x'
 
 
+def test_the_first_call_of_a_thread_may_be_shown_under_a_wrong_number() -> None:
+    begun = "7034 1.0 syscall_0x1b7a(0x7fab83bfff00, 0x20, 0, 0x53053053, 0x7fab83bff6c0, 0x7ffd98aa1a17"
+    assert read(f"{begun} <unfinished ...>", "7034 1.1 <... syscall_0x1b7a resumed>) = 0", f"{begun}) = 0") == []
+    (other,) = read("7034 1.0 syscall_0x1b7a(0x7fab83bfff00, 0x20, 0, 0, 0, 0) = 0")
+    assert isinstance(other, UnreadableRecord)
+
+
 def test_an_exec_killed_half_way_did_not_take_place() -> None:
     records = read('1 1.0 execve("/x", ["x"], [] <unfinished ...>', "1 1.1 +++ killed by SIGKILL +++")
     assert isinstance(records[0], ExecRecord)

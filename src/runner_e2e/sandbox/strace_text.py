@@ -40,6 +40,8 @@ ENDED = re.compile(rb"\+\+\+ (?:exited with (\d+)|killed by (\w+)(?: \(core dump
 SUPERSEDED = re.compile(rb"\+\+\+ superseded by execve in pid (\d+) \+\+\+")
 PID_CHANGED = re.compile(rb" <pid changed to (\d+) \.\.\.>")
 ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|(.))", re.DOTALL)
+# A thread that strace has just met: its first call, rseq, can be shown under the thread's own number instead of 334.
+MISNUMBERED = re.compile(rb"syscall_0x[0-9a-f]++\(0x[0-9a-f]++, 0x20, 0, 0x53053053, ")
 LETTERS = {b"n": b"\n", b"t": b"\t", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
 
 UNFINISHED = b"<unfinished ...>"
@@ -150,7 +152,7 @@ class Reader:
         elif call := CALL.match(text):
             yield from self._call(pid, time, call[2])
         # `???` stands for a call whose process was killed before strace could look at it: it never took place.
-        elif not text.startswith((b"--- ", b"???", b") = ")):
+        elif not text.startswith((b"--- ", b"???", b") = ")) and not MISNUMBERED.match(text):
             yield UnreadableRecord(time=time, pid=pid, line=line)
 
     def _begin_exec(self, pid: int, time: float, text: bytes) -> Iterator[Record]:
