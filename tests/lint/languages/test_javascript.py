@@ -393,6 +393,12 @@ def test_large_programs_end_in_time(text: str) -> None:
         ),
         ("new Deno.Command('tool', { env: { CASE: Deno.env.get('S') } }).spawn();", []),
         ("import { x } from 'tinyexec';\nawait x('tool', [process.env.S]);", ["process.env.S"]),
+        ("import { execa } from 'execa';\nawait execa`tool ${process.env.S}`;", ["${process.env.S}"]),  # from 9.0 on
+        (
+            "const { execa } = await import('execa');\nexeca({ reject: false })`tool ${process.env.S}`;",
+            ["${process.env.S}"],
+        ),
+        ("import { execa } from 'execa';\nawait execa`tool ${process.env.S.length}`;", []),
         ("import spawn from 'nano-spawn';\nawait spawn('tool', [process.env.S]);", ["process.env.S"]),
     ],
 )

@@ -382,9 +382,14 @@ def _tool_output(call: Call) -> Js:
 
 def _execa(call: Call) -> Js:
     if call.thing_at(0) is not None and not _is_list(call.arg(0)):  # options: a function with them
-        return call.this if call.this.things else function(_execa)
+        return call.this if call.this.things else _execa_function()
     output, _ = _start(call, "capture")
     return _outputs(output)
+
+
+def _execa_function() -> Js:
+    """``execa(program, …)``, which is ``execa`program …` `` as well."""
+    return of_thing(Thing("function", native=_execa, data="$words"))
 
 
 def _execa_command(call: Call) -> Js:
@@ -487,7 +492,7 @@ def run_template(kind: str, template: Node, call: Call) -> Js:
 
 
 def _execa_module() -> Js:
-    run = function(_execa)
+    run = _execa_function()
     functions: dict[str, Native] = {
         "execaSync": _execa,
         "execaCommand": _execa_command,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages.javascript.data import shown
 from runner_e2e.lint.languages.javascript.machine import Loop, Scope, Way
 from runner_e2e.lint.languages.javascript.module_statements import ModuleStatements
 from runner_e2e.lint.languages.javascript.values import (
@@ -444,6 +445,8 @@ class Statements(ModuleStatements):
 
     def _throw(self, node: Node) -> None:
         value = self.evaluate(node.children[0]) if node.children else UNDEFINED
+        if self.live and not self.tries:  # nobody catches it: node prints it with its message
+            self.process.print_error(shown(value), node.start, node.end)
         if self.live:
             self.throw(value)
 
