@@ -65,7 +65,7 @@ def test_the_first_reservation_makes_the_ledger_on_a_branch_of_its_own(double: S
     sha = double.state.refs[REF]
     while sha:
         commits.append(double.state.objects[sha])
-        sha = next(iter(commits[-1]["parents"]), None)
+        sha = next(iter(commits[-1]["parents"]), "")
     assert [each["message"] for each in commits] == [
         "Reserve $6.00 for c-20261127t120000z-0123abcd",
         "Begin the ledger",
@@ -192,9 +192,7 @@ def test_a_file_of_more_than_a_megabyte(double: Server, ledger: SharedLedger, ap
     ledger.reserve(many)
     assert len(double.state.objects[double.state.files(BRANCH)["2026-11.json"]]["content"]) > 1024 * 1024
     ledger.settle([("run-5999", 1, 1)])
-    assert SharedLedger(api).of_nonce("n5999") == replace(
-        many[-1], day="2026-11-30", state="settled", charged=1, run=1
-    )
+    assert SharedLedger(api).of_nonce("n5999") == replace(many[-1], day="2026-11-30", state="settled", charged=1, run=1)
 
 
 @pytest.mark.parametrize(

@@ -428,7 +428,11 @@ def test_what_is_not_known_keeps_its_share(job: Job, ledger: SharedLedger) -> No
 
 def test_nothing_to_settle(job: Job, ledger: SharedLedger) -> None:
     plan = planned(job)
-    inputs = {"github_token": "token-of-alice", "claim": f"n:{job.run.id}:1", "matrix": plan["matrix"]}
+    inputs: dict[str, Any] = {
+        "github_token": "token-of-alice",
+        "claim": f"n:{job.run.id}:1",
+        "matrix": plan["matrix"],
+    }
     assert "settle: nothing was reserved for this run" in job.step("settle", **inputs).stdout
     ledger.reserve([Entry(key="run-1", campaign="run-1", owner="run-1", nonce="other", cells=1, reserved=1)])
     assert "settle: nothing was reserved for this run" in job.step("settle", **inputs).stdout
