@@ -24,7 +24,7 @@ COMMANDS = {
     "claim": "claim.py",
     "run": "run.py",
     "settle": "settle.py",
-    "dispatch": None,
+    "dispatch": "dispatch.py",
     "lint": "lint.py",
     "report": None,
 }

@@ -35,6 +35,7 @@ __all__ = [
     "github_token",
     "group",
     "in_actions",
+    "input_variable",
     "masks",
     "read_input",
     "read_list_input",
@@ -84,8 +85,12 @@ def in_actions(environ: Mapping[str, str] | None = None) -> bool:
 
 def read_input(name: str, *, default: str = "", environ: Mapping[str, str] | None = None) -> str:
     """Returns one input of the action without surrounding blanks, or *default* where it is missing or empty."""
-    variable = INPUT_PREFIX + name.upper().replace("-", "_")
-    return _environ(environ).get(variable, "").strip() or default
+    return _environ(environ).get(input_variable(name), "").strip() or default
+
+
+def input_variable(name: str) -> str:
+    """The variable that holds one input of the action."""
+    return INPUT_PREFIX + name.upper().replace("-", "_")
 
 
 def read_list_input(name: str, *, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def test_it_can_be_read_by_an_old_python() -> None:
         ("Run", "Unknown command 'Run'."),
         ("a%0A\n::warning::x", "Unknown command 'a%250A\\n::warning::x'."),
         ("x" * 9999, f"Unknown command '{'x' * 40}'."),
-        ("dispatch", "`command: dispatch` is not in this version.%0Afix: use one of setup, gate,"),
+        ("report", "`command: report` is not in this version.%0Afix: use one of setup, gate,"),
     ],
 )
 def test_a_command_that_cannot_be_done_fails(command: str, message: str, action: Action) -> None:

@@ -127,6 +127,53 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             thread.join()
 
 
+def step(scene: Scene, **changes: str) -> subprocess.CompletedProcess[str]:
+    """``command: dispatch`` as the runner starts it, once `setup` has made the environment."""
+    summary = scene.directory / "summary"
+    summary.write_text("")
+    environ = {
+        **scene.environ,
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "RUNNER_E2E_INPUT_CAMPAIGN": "campaign.json",
+        "RUNNER_E2E_INPUT_GITHUB_TOKEN": scene.environ["GH_TOKEN"],
+        **changes,
+    }
+    del environ["GH_TOKEN"]
+    return subprocess.run(
+        [sys.executable, "-I", str(ROOT / "scripts" / "dispatch.py")], cwd=scene.directory, env=environ, text=True,
+        capture_output=True, check=False, timeout=LONGEST,
+    )  # fmt: skip
+
+
+def test_a_step_of_the_action_pays_for_a_planned_campaign(scene: Scene) -> None:
+    campaign = scene.plan()
+    done = step(scene)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(scene.paid.values()) == [1, 1, 1]
+    assert campaign in (scene.directory / "summary").read_text()
+    assert step(scene).returncode == 0
+    assert sorted(scene.paid.values()) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"RUNNER_E2E_INPUT_CAMPAIGN": ""}, "the input `campaign` is missing"),
+        ({"RUNNER_E2E_INPUT_CAMPAIGN": "none.json"}, "none.json"),
+        ({"RUNNER_E2E_CAMPAIGN_KEY": ""}, "RUNNER_E2E_CAMPAIGN_KEY is not set"),
+        ({"RUNNER_E2E_INPUT_GITHUB_TOKEN": ""}, "there is no token for GitHub's API"),
+    ],
+)
+def test_a_step_that_lacks_something_pays_nothing(scene: Scene, changes: dict[str, str], said: str) -> None:
+    scene.plan()
+    done = step(scene, **changes)
+    assert done.returncode in {2, 3}
+    assert done.stdout.startswith("::error title=runner-e2e dispatch")
+    assert said in done.stdout
+    assert not scene.paid
+
+
 def _play(scene: Scene, ended: threading.Event) -> None:
     while not ended.wait(0.005):
         if scene.playing.is_set():
