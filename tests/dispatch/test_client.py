@@ -551,6 +551,27 @@ def test_to_cancel_what_is_in_doubt(scene: ClientScene) -> None:
         client.resolve(campaign.id, send_again=[0])
 
 
+def test_to_send_one_again_leaves_another_the_time_to_appear(scene: ClientScene) -> None:
+    """Also by somebody whose client was killed on the way: what that one has sent is not listed yet."""
+    scene.shards = 2
+    scene.playing = False
+    for _ in range(2):
+        scene.double.faults.order("lost-502", "POST", "/dispatches")
+    campaign = scene.plan()
+    with scene.client() as client:
+        client.start(campaign)
+        client.resolve(campaign.id)
+        assert scene.states(campaign) == ["unpaid"] * 2
+        scene.state.old_server, scene.state.listing_delay = True, 900.0  # no reply names a run
+        client.resolve(campaign.id, send_again=[0])
+        client.resolve(campaign.id, send_again=[1])
+        assert scene.states(campaign) == ["sent"] * 2
+        scene.playing = True
+        client.watch(campaign.id)
+    assert scene.states(campaign) == ["settled"] * 2
+    scene.check(campaign)
+
+
 def test_to_cancel_what_runs(scene: ClientScene) -> None:
     scene.playing = False
     campaign = scene.plan()

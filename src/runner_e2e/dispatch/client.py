@@ -132,9 +132,9 @@ class Client:
     ) -> CampaignState:
         """Decides now what a watching client waits for, or what waits for a person.
 
-        Shards in doubt that no run is seen of are burned without a grace window. *send_again* are unpaid shards (by
-        index) to be sent once more; *give_up_on* are stuck ones to be ended with their cost unknown: they keep their
-        reservation. Raises :class:`~runner_e2e.errors.UsageError` for shards in other states.
+        *send_again* are unpaid shards (by index) to be sent once more; *give_up_on* are stuck ones to be ended with
+        their cost unknown: they keep their reservation. Where neither is given, shards in doubt that no run is seen of
+        are burned without a grace window. Raises :class:`~runner_e2e.errors.UsageError` for shards in other states.
         """
         with self._ledger.acting(campaign):
             state = self._ledger.campaign(campaign)
@@ -144,7 +144,9 @@ class Client:
             again = [shard for shard in self._context.shards(campaign, "stuck") if shard.nonce]
             # Those whose claim a stranger holds will be stuck again, with the reason of today.
             self._ledger.move_all(Move(shard=shard, to="unknown", note=shard.note) for shard in again)
-            self._round(campaign, patience="none", parts=(self._look, self._settle)).check()
+            # What was sent a moment ago is no matter of who names other shards.
+            patience: Patience = "grace" if send_again or give_up_on else "none"
+            self._round(campaign, patience=patience, parts=(self._look, self._settle)).check()
             if send_again:
                 if state.cancel_asked_at is not None:
                     raise RefusedError(

@@ -119,7 +119,9 @@ def _act(client: Client, ledger: Ledger, order: dict[str, Any]) -> None:
     if order["send_again"]:
         # What was sent again before this person's last client died is not unpaid any more.
         unpaid = {each.index for each in ledger.shards(campaign) if each.state == "unpaid"}
-        client.resolve(campaign, send_again=unpaid & set(order["send_again"]))
+        again = unpaid & set(order["send_again"])
+        if again:
+            client.resolve(campaign, send_again=again)
     elif campaign in {each.id for each in ledger.campaigns()}:
         client.resume(campaign)
     else:

@@ -18,7 +18,7 @@ from tests.dispatch.campaigns.simulation import play
 if TYPE_CHECKING:
     from tests.dispatch.campaigns.nursery import Nursery
 
-NUMBER = int(os.environ.get("RUNNER_E2E_SCHEDULES", "280"))
+NUMBER = int(os.environ.get("RUNNER_E2E_SCHEDULES", "500"))
 AT_ONCE = 20
 
 # Each has other steps to die at.
