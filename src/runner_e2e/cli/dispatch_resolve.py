@@ -7,28 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from runner_e2e.cells.wording import count
-from runner_e2e.cli.dispatch_session import (
-    ask,
-    campaign_argument,
-    campaign_keys_in,
-    ledger_option,
-    opened,
-)
-from runner_e2e.cli.github_options import token_option
-from runner_e2e.cli.selection_options import key_option
+from runner_e2e.cli.dispatch_options import client_options, yes_option
+from runner_e2e.cli.dispatch_session import ask, campaign_argument, opened
 from runner_e2e.dispatch.ledger_lock import HeldError
 from runner_e2e.dispatch.money import usd
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from runner_e2e.cli.dispatch_client import Settings
     from runner_e2e.dispatch.client import Client
 
 __all__ = ["cancel", "resolve"]
-
-yes_option = click.option("--yes", is_flag=True, help="Do not ask. Needed where there is no terminal.")
-quiet_option = click.option("--quiet", is_flag=True, help="No progress.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the campaign as JSON on standard output.")
 
 
 @click.command(short_help="Decide what is unknown, and what waits for a person.")
@@ -42,22 +32,15 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the ca
     help="End this shard, which is stuck; its reservation is kept, since its cost is unknown. Repeatable.",
 )  # fmt: skip
 @yes_option
-@token_option
-@key_option
-@ledger_option
-@quiet_option
-@json_option
+@client_options
 def resolve(
     *,
     campaign: str,
     send_again: tuple[int, ...],
     give_up: tuple[int, ...],
     yes: bool,
-    token_variable: str | None,
-    key_variable: str,
     ledger_path: Path,
-    quiet: bool,
-    as_json: bool,
+    settings: Settings,
 ) -> int:
     """Decide now what of CAMPAIGN is unknown, without the wait that `dispatch watch` grants GitHub.
 
@@ -66,11 +49,8 @@ def resolve(
 
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
     """
-    from runner_e2e.cli.dispatch_client import Settings, act
+    from runner_e2e.cli.dispatch_client import act
 
-    settings = Settings(
-        token_variable=token_variable, keys=campaign_keys_in(key_variable), quiet=quiet, as_json=as_json
-    )
     with opened(ledger_path) as ledger:
         state = ledger.find(campaign)
         if send_again and not yes:
@@ -89,20 +69,13 @@ def resolve(
 @click.command(short_help="Send nothing more of a campaign, and stop its runs.")
 @campaign_argument
 @yes_option
-@token_option
-@key_option
-@ledger_option
-@quiet_option
-@json_option
+@client_options
 def cancel(
     *,
     campaign: str,
     yes: bool,
-    token_variable: str | None,
-    key_variable: str,
     ledger_path: Path,
-    quiet: bool,
-    as_json: bool,
+    settings: Settings,
 ) -> int:
     """Send nothing more of CAMPAIGN, take the claim of what has not begun, and stop its runs at GitHub.
 
@@ -111,11 +84,8 @@ def cancel(
 
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
     """
-    from runner_e2e.cli.dispatch_client import Settings, act
+    from runner_e2e.cli.dispatch_client import act
 
-    settings = Settings(
-        token_variable=token_variable, keys=campaign_keys_in(key_variable), quiet=quiet, as_json=as_json
-    )
     with opened(ledger_path) as ledger:
         state = ledger.find(campaign)
         if not yes:

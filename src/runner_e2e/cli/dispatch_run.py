@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from runner_e2e.cells.wording import count
+from runner_e2e.cli.dispatch_options import client_options, json_option, quiet_option, yes_option
 from runner_e2e.cli.dispatch_session import (
     ask,
     campaign_argument,
@@ -20,13 +22,12 @@ from runner_e2e.cli.selection_options import key_option
 from runner_e2e.dispatch.money import usd
 
 if TYPE_CHECKING:
+    from runner_e2e.cli.dispatch_client import Settings
     from runner_e2e.dispatch.campaign import Campaign
     from runner_e2e.dispatch.ledger import Ledger
 
 __all__ = ["resume", "start", "watch"]
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the campaign as JSON on standard output.")
-quiet_option = click.option("--quiet", is_flag=True, help="No progress.")
 poll_option = click.option(
     "--poll",
     type=click.FloatRange(min=1, max=3600),
@@ -38,7 +39,7 @@ poll_option = click.option(
 
 @click.command(short_help="Pay for a campaign: reserve, send, and follow it.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
-@click.option("--yes", is_flag=True, help="Do not ask. Needed where there is no terminal.")
+@yes_option
 @click.option("--detach", is_flag=True, help="Return when everything is sent.")
 @poll_option
 @token_option
@@ -97,20 +98,13 @@ def _confirm(campaign: Campaign, ledger: Ledger, *, yes: bool) -> None:
 @click.command(short_help="Follow a campaign to its end.")
 @campaign_argument
 @poll_option
-@token_option
-@key_option
-@ledger_option
-@quiet_option
-@json_option
+@client_options
 def watch(
     *,
     campaign: str,
     poll: float | None,
-    token_variable: str | None,
-    key_variable: str,
     ledger_path: Path,
-    quiet: bool,
-    as_json: bool,
+    settings: Settings,
 ) -> int:
     """Follow CAMPAIGN (its id, or the beginning or end of it) until all of its runs are over and settled.
 
@@ -118,36 +112,24 @@ def watch(
 
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end, 128+n left by signal n.
     """
-    from runner_e2e.cli.dispatch_client import Settings, act
+    from runner_e2e.cli.dispatch_client import act
 
     with opened(ledger_path) as ledger:
         state = ledger.find(campaign)
-        settings = Settings(
-            token_variable=token_variable, keys=campaign_keys_in(key_variable), poll=poll, quiet=quiet, as_json=as_json
-        )
-        return act(ledger, state, settings, lambda client: client.watch(state.id))
+        return act(ledger, state, replace(settings, poll=poll), lambda client: client.watch(state.id))
 
 
 @click.command(short_help="Go on after a crash: send what was not sent.")
 @campaign_argument
-@token_option
-@key_option
-@ledger_option
-@quiet_option
-@json_option
-def resume(
-    *, campaign: str, token_variable: str | None, key_variable: str, ledger_path: Path, quiet: bool, as_json: bool
-) -> int:
+@client_options
+def resume(*, campaign: str, ledger_path: Path, settings: Settings) -> int:
     """Send what of CAMPAIGN was certainly not sent yet, and return. What may have been sent is never sent again:
     `dispatch watch` finds out what became of it.
 
     Status: 0 every cell passed, 1 some did not, 2 bad usage, 3 refused, 5 not at its end.
     """
-    from runner_e2e.cli.dispatch_client import Settings, act
+    from runner_e2e.cli.dispatch_client import act
 
     with opened(ledger_path) as ledger:
         state = ledger.find(campaign)
-        settings = Settings(
-            token_variable=token_variable, keys=campaign_keys_in(key_variable), quiet=quiet, as_json=as_json
-        )
         return act(ledger, state, settings, lambda client: client.resume(state.id))
