@@ -5,7 +5,7 @@ The parts, each below the next: :mod:`ir`, :mod:`words` and :mod:`parser` (text 
 (what processes do); :mod:`commands` and :mod:`interpreter` (control flow); :mod:`analysis` (the entry).
 """
 
-from runner_e2e.lint.shell.analysis import analyse, cannot_leak
+from runner_e2e.lint.shell.analysis import analyse
 from runner_e2e.lint.shell.results import (
     ArgvLeak,
     Call,
@@ -27,5 +27,4 @@ __all__ = [
     "TracePoint",
     "Unanalysable",
     "analyse",
-    "cannot_leak",
 ]

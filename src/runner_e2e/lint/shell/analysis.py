@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,43 +20,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.values import Script
 
-__all__ = ["analyse", "cannot_leak"]
-
-# Ways to reach a variable, a file or an environment without writing its name.
-_INDIRECT = re.compile(
-    r"\$\{!|\$\(<|/proc/|\beval\b|\bsource\b|(?:^|[\s;&|(])\.\s|\bdeclare\b|\btypeset\b|\blocal\s+-|\bexport\s+-"
-    r"|\bset\s*(?:$|[|;)&\n])|\benv\b|\bprintenv\b|\bcompgen\b|\benvsubst\b|\bmake\b|\breadonly\b|\bperl\b|\bpython|\bnode\b"
-    r"|\bruby\b|\bphp\b|\bjq\b|\byq\b|\bawk\b|\bbash\b|\bsh\b|\bzsh\b|\bdash\b|\bfind\b|\bxargs\b|\./|\.sh\b|\bPATH\b|\*|\?|\bls\b|\bcat\b"
-)
-
-
-def cannot_leak(script: Script, environment: Mapping[str, Value], files: Files | None = None) -> bool:
-    """Whether nothing labelled can reach a command line, a file or the log: a quick look that never errs.
-
-    True only when no labelled value comes into the script, or those that do are never named and nothing in the
-    script reaches a value other than by its name.
-    """
-    if any(one.value.taints for one in script.interpolations):
-        return False
-    tainted = [name for name, value in environment.items() if value.taints]
-    labelled = [] if files is None else [key for key, value in files.contents.items() if value.taints]
-    if not tainted and not labelled:
-        return True
-    if _INDIRECT.search(script.text):
-        return False
-    names = set(tainted)
-    for key in labelled:
-        text = "".join(piece if isinstance(piece, str) else "" for piece in key)
-        base = text.rsplit("/", 1)[-1]
-        if not base or any(isinstance(piece, Hole) for piece in key):
-            return False
-        names.add(base)
-        names.update(name for name, value in environment.items() if _leads_to(value, text))
-    return not any(name in script.text for name in names)
-
-
-def _leads_to(value: Value, path: str) -> bool:
-    return any(constant and path.startswith(constant) for constant in value.constants or ("/",))
+__all__ = ["analyse"]
 
 
 def analyse(
