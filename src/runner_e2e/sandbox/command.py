@@ -43,7 +43,10 @@ def main(arguments: Sequence[str], also_hide: Sequence[str] = ()) -> int:
         return 128 + _SIGINT
     except Exception as error:
         from runner_e2e.errors import RunnerE2EError
+        from runner_e2e.sandbox.help import asks_for_help, show_help
 
+        if asks_for_help(arguments):  # to the parser it is an unknown option
+            return show_help()
         if not isinstance(error, RunnerE2EError):
             raise
         _log(f"agent_sandbox: {error}")
