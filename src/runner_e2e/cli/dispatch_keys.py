@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runner_e2e import gha
+from runner_e2e.cli.github_options import repository_option
 from runner_e2e.cli.selection_options import campaign_key, catalog_option, key_option, selection_options
 from runner_e2e.errors import UsageError
 
@@ -44,7 +44,7 @@ def keygen() -> None:
 @click.option(
     "--target", default="", metavar="BRANCH", help="The branch that is paid for. Default: the default branch."
 )
-@click.option("--repo", "repository", default="", metavar="OWNER/NAME", help="The repository. In a job it is known.")
+@repository_option
 @catalog_option
 @key_option
 def seal(*, selection: Selection, target: str, repository: str, catalog_path: Path, key_variable: str) -> None:
@@ -58,9 +58,6 @@ def seal(*, selection: Selection, target: str, repository: str, catalog_path: Pa
     from runner_e2e.cells.sealed import seal_runs
     from runner_e2e.cells.selectors import select
 
-    repository = repository or gha.run_contexts().repository
-    if not repository:
-        raise UsageError("there is no repository", fix="give it as --repo OWNER/NAME")
     key = campaign_key(key_variable)
     if key is None:
         raise UsageError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runner_e2e import gha
-from runner_e2e.cli.github_options import connect, find_token, token_option
+from runner_e2e.cli.github_options import connect, find_token, repository_option, token_option
 from runner_e2e.cli.selection_options import campaign_key, catalog_option, key_option, selection_options
 from runner_e2e.errors import ConfigurationError, Place, UsageError
 
@@ -25,7 +25,7 @@ __all__ = ["plan", "required_key"]
 
 @click.command(short_help="Say what a campaign would cost, and write its file.")
 @selection_options
-@click.option("--repo", "repository", default="", metavar="OWNER/NAME", help="The repository. In a job it is known.")
+@repository_option
 @click.option("--workflow", default="paid-campaign.yml", show_default=True, metavar="FILE", help="The paid workflow.")
 @click.option(
     "--target", default="", metavar="BRANCH", help="The branch that is paid for. Default: the default branch."
@@ -70,9 +70,6 @@ def plan(
     from runner_e2e.dispatch.campaign import campaign_as_json, plan_campaign
     from runner_e2e.dispatch.money import micros
 
-    repository = repository or gha.run_contexts().repository
-    if not repository:
-        raise UsageError("there is no repository", fix="give it as --repo OWNER/NAME")
     key = required_key(key_variable)
     catalog = read_catalog(catalog_path)
     cells = select(catalog, selection)

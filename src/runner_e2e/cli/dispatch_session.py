@@ -89,11 +89,12 @@ def campaign_keys_in(variable: str) -> tuple[bytes, ...]:
 
 def run_address(repository: str, run: int | None) -> str:
     """The page of a run, empty where it has none that can be opened."""
+    from runner_e2e.remote.origin import site_of
+
     root = api_url()
     if run is None or not root.startswith("https://"):
         return ""
-    site = "https://github.com" if root == "https://api.github.com" else root.removesuffix("/api/v3")
-    return f"{site}/{repository}/actions/runs/{run}"
+    return f"{site_of(root)}/{repository}/actions/runs/{run}"
 
 
 def outcome_status(ledger: Ledger, campaign: CampaignState) -> int:

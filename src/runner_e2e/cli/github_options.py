@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
 
     from runner_e2e.dispatch.github_api import GitHubApi, Limits
 
-__all__ = ["api_url", "connect", "find_token", "repository_options", "token_option"]
+__all__ = [
+    "api_url",
+    "connect",
+    "find_repository",
+    "find_token",
+    "repository_option",
+    "repository_options",
+    "token_option",
+]
 
 Result = TypeVar("Result")
 
@@ -28,14 +37,49 @@ def repository_options(function: Callable[..., Result]) -> Callable[..., Result]
     def with_api(*args: Any, repository: str, token_variable: str | None, **given: Any) -> Result:
         return function(*args, api=connect(repository, token_variable), **given)
 
-    repo = click.option(
+    return repository_option(token_option(with_api))
+
+
+def repository_option(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Gives a command ``--repo``; it receives the ``repository``, as OWNER/NAME.
+
+    Without the option it is the job's own, or that of the git remote. Raises what :func:`find_repository` raises.
+    """
+
+    @functools.wraps(function)
+    def with_repository(*args: Any, repository: str, **given: Any) -> Result:
+        return function(*args, repository=find_repository(repository), **given)
+
+    return click.option(
         "--repo",
         "repository",
         default="",
         metavar="OWNER/NAME",
-        help="The repository. In a job it is known.",
-    )
-    return repo(token_option(with_api))
+        help="The repository. Default: the job's own, else that of the git remote `origin`.",
+    )(with_repository)
+
+
+def find_repository(given: str = "", *, folder: Path | None = None) -> str:
+    """The repository that is *given*, else the job's, else the one that the clone in *folder* comes from.
+
+    The last is told on standard error, since nobody has named it. Raises :class:`~runner_e2e.errors.UsageError` where
+    there is none, where it is not clear, and where it lies on another server than the one that would be asked: there
+    the same name is another repository.
+    """
+    if found := given or gha.run_contexts().repository:
+        return found
+    from runner_e2e.remote.origin import api_of, host_of, read_origin
+
+    origin = read_origin(folder or Path.cwd())
+    asked = host_of(api_url())
+    if origin.host != asked:
+        raise UsageError(
+            f"the git remote is {origin.repository} on {origin.host}, and {asked} would be asked",
+            why="the same name on another server is another repository",
+            fix=f"give --repo OWNER/NAME for {asked}, or set GITHUB_API_URL={api_of(origin.host)}",
+        )
+    click.echo(f"repository {origin.repository}, by the git remote", err=True)
+    return origin.repository
 
 
 def token_option(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -61,13 +105,10 @@ def api_url() -> str:
 
 
 def connect(repository: str, token_variable: str | None = None, *, limits: Limits | None = None) -> GitHubApi:
-    """A client for *repository* (empty: the job's) at the API of the job, or of github.com.
+    """A client for *repository* at the API of the job, or of github.com.
 
-    Raises :class:`~runner_e2e.errors.UsageError` without a repository or a token.
+    Raises :class:`~runner_e2e.errors.UsageError` without a token, or for what is no name of a repository.
     """
     from runner_e2e.dispatch.github_api import GitHubApi
 
-    repository = repository or gha.run_contexts().repository
-    if not repository:
-        raise UsageError("there is no repository", fix="give it as --repo OWNER/NAME")
     return GitHubApi(repository=repository, token=find_token(token_variable), url=api_url(), limits=limits)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError, LaunchError, Place, Problem
+from runner_e2e.remote.origin import parse_address
 from runner_e2e.workflow_audit import stand_in
 from runner_e2e.workflow_audit.workflow_file import Uses, WorkflowFile, read_action, read_workflow
 
@@ -255,10 +256,9 @@ def copy_action(directory: Path, target: Path) -> Path:
 
 
 def slug_of(root: Path) -> str:
-    """``owner/name`` of the repository's origin on GitHub, or a made-up one."""
-    url = (git(root, "config", "--get", "remote.origin.url") or "").strip().removesuffix(".git")
-    _, found, slug = url.replace(":", "/").partition("github.com/")
-    return slug if found and slug.count("/") == 1 else DEFAULT_SLUG
+    """``owner/name`` of the repository's origin, or a made-up one."""
+    found = parse_address((git(root, "config", "--get", "remote.origin.url") or "").strip())
+    return found.repository if found else DEFAULT_SLUG
 
 
 def commit(directory: Path, slug: str) -> None:
