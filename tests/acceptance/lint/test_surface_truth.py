@@ -65,6 +65,15 @@ CASES = {
         'echo "::add-mask::$ID"',
         extra="      - name: two\n        run: echo \"$ID\"\n        env: {ID: '${{ inputs.selected-id }}'}\n",
     ),
+    "masked while commands are stopped": step(
+        'echo "::stop-commands::t0"\necho "::add-mask::$ID"\necho "::t0::"\necho "$ID"'
+    ),
+    "masked after commands were stopped": step(
+        'echo "::stop-commands::t0"\necho "::t0::"\necho "::add-mask::$ID"\necho "$ID"'
+    ),
+    "masked by a job that was waited for": step('( echo "::add-mask::$ID" ) &\nwait\necho "$ID"'),
+    "masked by one print": step('printf "%s\\n" "::add-mask::$ID" "$ID"'),
+    "masked where nothing runs": step('if false; then echo "::add-mask::$ID"; fi\necho "$ID"'),
     "summary": step('echo "# $ID" >> "$GITHUB_STEP_SUMMARY"'),
     "summary by a group": step('{\n  echo "a"\n  echo "$ID"\n} >> "$GITHUB_STEP_SUMMARY"'),
     "summary by tee": step('echo "$ID" | tee -a "$GITHUB_STEP_SUMMARY" > /dev/null'),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from runner_e2e.lint.contexts import confidential
-from runner_e2e.lint.shell.console import read_console
-from runner_e2e.lint.values import EMPTY, Value
+from runner_e2e.lint.shell.console import Console, Part, has_commands, read_console
+from runner_e2e.lint.shell.state import READING, Reading
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Value, join
 
 ID = confidential("inputs.case")
 
@@ -16,6 +17,16 @@ def text(*pieces: str | Value) -> Value:
     for piece in pieces:
         value += Value.literal(piece) if isinstance(piece, str) else piece
     return value
+
+
+def shown_of(console: Console) -> Value:
+    """All that stays in the log, without the ends of its lines."""
+    first, *rest = [part.shown for part in console.parts if part.shown != EMPTY] or [EMPTY]
+    return text(first, *(piece for line in rest for piece in ("\n", line)))
+
+
+def stopped_by(*pieces: str | Value) -> Reading:
+    return Reading(stopped=text(*pieces))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +44,7 @@ def text(*pieces: str | Value) -> Value:
     ],
 )
 def test_what_stays_in_the_log(printed: Value, shown: Value) -> None:
-    assert read_console(printed).shown == shown
+    assert shown_of(read_console(printed)) == shown
 
 
 @pytest.mark.parametrize(
@@ -60,3 +71,79 @@ def test_the_old_way_to_set_an_output() -> None:
 )
 def test_annotations(line: str, annotates: bool) -> None:
     assert read_console(text(line, ID)).annotates is annotates
+
+
+def test_a_quick_look() -> None:
+    assert has_commands(text("a ::b"))
+    assert not has_commands(text("a: b", ID))
+
+
+@pytest.mark.parametrize(
+    ("printed", "after"),
+    [
+        (text("::stop-commands::halt"), stopped_by("halt")),
+        (text("::STOP-commands::halt\n"), stopped_by("halt")),
+        (text("::stop-commands::", UNKNOWN, "\n"), stopped_by(UNKNOWN)),
+        (text("x ::stop-commands::halt"), READING),
+        (text("::stop-commands::halt\n::halt::\n"), READING),
+        (text("::stop-commands::halt\n::HALT::and more\n"), READING),
+        (text("::stop-commands::halt\n::stop-commands::other\n::other::\n"), stopped_by("halt")),
+        (text("::stop-commands::", UNKNOWN, "\n::", UNKNOWN, "::\n"), READING),
+        # What the runner does not take.
+        (text("::stop-commands::"), READING),
+        (text("::stop-commands::add-mask"), READING),
+        (text("::stop-commands::Set-Env"), READING),
+        # One of two ways.
+        (text("::stop-commands::halt") | text("go on"), Reading(stopped=join([text("halt"), EMPTY]))),
+        # Perhaps it is the token.
+        (text("::stop-commands::halt\n::", UNKNOWN, "::\n"), Reading(stopped=join([text("halt"), EMPTY]))),
+    ],
+)
+def test_stopped_commands(printed: Value, after: Reading) -> None:
+    assert read_console(printed).reading == after
+
+
+def test_commands_are_text_while_they_are_stopped() -> None:
+    commands = text("::add-mask::", ID, "\n::set-output name=a::", ID, "\n::error::", ID)
+    console = read_console(commands, stopped_by("halt"))
+    assert shown_of(console) == commands
+    assert (console.masks, console.outputs, console.annotates) == ((), (), False)
+
+
+def test_commands_work_again_after_the_token() -> None:
+    console = read_console(text("::halt::\n::add-mask::", ID, "\n"), stopped_by("halt"))
+    assert console.masks == (ID,)
+    assert shown_of(console) == text("::halt::")
+
+
+@pytest.mark.parametrize("token", [text("halt") | EMPTY, text("halt") | text("other")])
+def test_a_mask_that_is_perhaps_stopped_is_possible(token: Value) -> None:
+    console = read_console(text("::halt::\n::add-mask::", ID, "\n"), Reading(stopped=token))
+    assert console.masks == (join([ID, EMPTY]),)
+
+
+def test_text_after_a_mask_is_told_from_text_before_it() -> None:
+    console = read_console(text("a ", ID, "\n::add-mask::", ID, "\nb ", ID, "\n"))
+    assert console.parts == (Part(shown=text("a ", ID)), Part(shown=text("b ", ID), masks=(ID,)))
+
+
+@pytest.mark.parametrize("line", ["::set-env name=A::", "::add-path::/opt/"])
+def test_refused_commands_are_shown(line: str) -> None:
+    console = read_console(text(line, ID))
+    assert shown_of(console) == text(line, ID)
+    assert console.annotates
+    assert (console.environment, console.paths) == ((), ())
+
+
+def test_commands_that_are_allowed_in_spite_of_that() -> None:
+    console = read_console(text("::set-env name=A::", ID, "\n::add-path::/opt/", ID), unsecure=True)
+    assert shown_of(console) == EMPTY
+    assert console.environment == (("A", ID),)
+    assert console.paths == (text("/opt/", ID),)
+
+
+def test_echoed_commands_are_shown_but_for_masks() -> None:
+    console = read_console(text("::echo::on\n::add-mask::", ID, "\n::set-output name=a::", ID, "\n::echo::off\n"))
+    assert shown_of(console) == text("::echo::on\n::set-output name=a::", ID)
+    assert console.reading == READING
+    assert read_console(text("::echo::on")).reading.echoed

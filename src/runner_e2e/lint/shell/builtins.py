@@ -208,6 +208,17 @@ def _let(machine: Machine, call: Invocation) -> None:
     call.state.status = None if number is None else int(number == 0)
 
 
+def _wait(_m: Machine, call: Invocation) -> None:
+    """What a job registers is registered when it has ended. Which job an operand means is not followed."""
+    state = call.state
+    operands = [one for one in call.fields[1:] if not (one.value.constant or "").startswith("-")]
+    if not operands or len(operands) >= len(state.jobs):
+        for masks in state.jobs:
+            state.masks |= masks
+        state.jobs = ()
+    state.status = None if operands else 0
+
+
 # --- directories
 
 
@@ -289,6 +300,7 @@ _HANDLERS: dict[str, Callable[[Machine, Invocation], None]] = {
     "builtin": _command,
     "trap": _trap,
     "let": _let,
+    "wait": _wait,
     "cd": _cd,
     "pushd": _pushd,
     "popd": _popd,

@@ -502,7 +502,7 @@ class Commands(Machine):
         for one in ends[1:]:
             joined = joined.joined(one)
         state.files, state.command_files, state.status = joined.files, joined.command_files, joined.status
-        state.masks = joined.masks
+        state.listen(joined)
 
     @abstractmethod
     def process(self, source: Source, inner: State) -> State | None:
@@ -527,6 +527,7 @@ def _new_shell(call: Invocation, start: ShellStart) -> State:
         directory=state.directory,
         exported_functions=state.exported_functions,
         masks=state.masks,
+        reading=state.reading,
     )
 
 

@@ -212,6 +212,7 @@ class Interpreter(Loops):
         """See :meth:`Machine.subshell`."""
         inner = state.copy()
         inner.traps = {name: trap for name, trap in state.traps.items() if trap == EMPTY}
+        inner.jobs = ()
         if descriptors:
             inner.descriptors.update(descriptors)
         ends = self.enclosed(body, inner)
@@ -219,7 +220,7 @@ class Interpreter(Loops):
             state.status = None
             return
         state.files, state.command_files, state.status = ends.files, ends.command_files, ends.status
-        state.masks = ends.masks
+        state.listen(ends)
 
     def enclosed(self, body: Command, inner: State) -> State | None:
         """Runs *body* as a shell of its own; the state at its end, whichever way it ends."""
@@ -251,8 +252,13 @@ class Interpreter(Loops):
         self.exits = [*exits, *self.exits]
 
     def _background(self, command: Background, state: State) -> None:
+        masks, reading = state.masks, state.reading
         self.subshell(command.body, state)
         state.status = 0
+        # Nobody knows when it does what it does.
+        state.jobs = (*state.jobs, state.masks)
+        state.masks = masks.joined(state.masks)
+        state.reading = reading.joined(state.reading)
 
     def _subshell(self, command: Subshell, state: State) -> None:
         self.subshell(command.body, state)

@@ -288,6 +288,7 @@ def _process(machine: Machine, call: Invocation, source: Source, line: CommandLi
         files=dict(call.state.files),
         command_files=dict(call.state.command_files),
         masks=call.state.masks,
+        reading=call.state.reading,
         descriptors=dict(call.state.descriptors),
         directory=call.state.directory,
     )

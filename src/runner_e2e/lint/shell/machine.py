@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.command_files import append
-from runner_e2e.lint.shell.console import read_console
+from runner_e2e.lint.shell.console import has_commands, read_console
 from runner_e2e.lint.shell.ir import Foreign
 from runner_e2e.lint.shell.results import (
     ArgvLeak,
@@ -31,6 +31,7 @@ from runner_e2e.lint.values import Hole, Step, Taint, Value, merged
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from runner_e2e.lint.masks import Masks
     from runner_e2e.lint.shell.ir import Assignment, Command, Redirection, Sequence
     from runner_e2e.lint.shell.results import PrintTarget
     from runner_e2e.lint.shell.state import Channel, Field, FileKey, State
@@ -243,18 +244,35 @@ class Machine(ABC):
 
     def print(self, value: Value, state: State, *, start: int, end: int, target: PrintTarget) -> None:
         """Records text that the log, an annotation or the summary shows, and carries out its workflow commands."""
+        masks = state.masks
+        if target == "log" and has_commands(value):
+            self._print_lines(value, state, start=start, end=end)
+        elif value.taints:
+            self._printed(value, masks, start=start, end=end, target=target)
+
+    def _print_lines(self, value: Value, state: State, *, start: int, end: int) -> None:
+        """Records what stays in the log of text with workflow commands, and carries these out."""
+        masks = state.masks
+        unsecure = state.lookup("ACTIONS_ALLOW_UNSECURE_COMMANDS") is not None
+        console = read_console(value, state.reading, unsecure=unsecure)
+        state.reading = console.reading
         if not value.taints:
             return
-        masks = state.masks
-        if target == "log":
-            console = read_console(value)
-            value = console.shown
-            self.found.masks.update(dict.fromkeys(console.masks))
-            state.masks = masks.with_texts(console.masks)
-            for name, output in console.outputs:
-                self.set_output(name, output, state)
-            if console.annotates:
-                target = "annotation"
+        self.found.masks.update(dict.fromkeys(console.masks))
+        state.masks = masks.with_texts(console.masks)
+        for name, output in console.outputs:
+            self.set_output(name, self.step(output, start, end, f"into the output `{name}`"), state)
+        for name, variable in console.environment:
+            note = f"into the environment variable `{name}`"
+            self._write_entry("/github/env", name, self.step(variable, start, end, note), state)
+        for path in console.paths:
+            before = state.command_files.get("/github/path", CommandFile())
+            state.command_files["/github/path"] = append(before, path + Value.literal("\n"))
+        target: PrintTarget = "annotation" if console.annotates else "log"
+        for part in console.parts:
+            self._printed(part.shown, masks.with_texts(part.masks), start=start, end=end, target=target)
+
+    def _printed(self, value: Value, masks: Masks, *, start: int, end: int, target: PrintTarget) -> None:
         taints = visible_taints(value)
         if taints:
             source, (start, end) = self.shown_place(start, end)
@@ -291,9 +309,12 @@ class Machine(ABC):
     @staticmethod
     def set_output(name: str, value: Value, state: State) -> None:
         """The old workflow command ``set-output``, which works like a line in ``$GITHUB_OUTPUT``."""
+        Machine._write_entry("/github/output", name, value, state)
+
+    @staticmethod
+    def _write_entry(file: str, name: str, value: Value, state: State) -> None:
         line = Value.literal(f"{name}<<\0\n") + value + Value.literal("\n\0\n")
-        before = state.command_files.get("/github/output", CommandFile())
-        state.command_files["/github/output"] = append(before, line)
+        state.command_files[file] = append(state.command_files.get(file, CommandFile()), line)
 
     def give_up(self, start: int, end: int, reason: str, taints: frozenset[Taint] = frozenset()) -> None:
         """Records a stretch that is not followed; *taints* are in its reach."""

@@ -263,7 +263,7 @@ class ShellProcess(Process):
 
     def _ended(self, inner: State, buffer: int | None) -> Value:
         self.state.files, self.state.command_files = inner.files, inner.command_files
-        self.state.masks = inner.masks
+        self.state.listen(inner)
         return inner.files.pop(buffer, EMPTY) if buffer is not None else EMPTY
 
     def _span(self, start: int, end: int) -> tuple[int, int]:
@@ -316,7 +316,7 @@ def run_process(machine: Machine, state: State, language: str, process: ShellPro
         machine.process_depth -= 1
         machine.source, machine.site = saved, sited
     state.files, state.command_files = process.state.files, process.state.command_files
-    state.masks = process.state.masks
+    state.listen(process.state)
 
 
 def _whole(source: Source) -> tuple[int, int]:

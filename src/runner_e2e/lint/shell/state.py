@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 __all__ = [
     "LOG",
     "NULL",
+    "READING",
     "Channel",
     "CommandFile",
     "Field",
     "FileKey",
     "Function",
     "Items",
+    "Reading",
     "State",
     "Variable",
     "exact",
@@ -221,6 +223,27 @@ class CommandFile:
         return CommandFile(tuple(entries.items()), lines, self.pending | other.pending)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """How the runner reads what the step prints.
+
+    *stopped* is the token that ends a stop of workflow commands (:data:`EMPTY`: they are carried out); *echoed* says
+    that it shows the commands that it carries out.
+    """
+
+    stopped: Value = EMPTY
+    echoed: bool = False
+
+    def joined(self, other: Reading) -> Reading:
+        """Either way."""
+        if self == other:
+            return self
+        return Reading(stopped=self.stopped | other.stopped, echoed=self.echoed or other.echoed)
+
+
+READING = Reading()
+
+
 @dataclass(slots=True)
 class State:
     """Everything that commands read and change. Mutable: :meth:`copy` before two ways part."""
@@ -244,6 +267,9 @@ class State:
     """Labels whose value is empty on this way: a test has said so. Nothing of them can be seen."""
     masks: Masks = NO_MASKS
     """What this script has registered to be hidden in the log."""
+    reading: Reading = READING
+    jobs: tuple[Masks, ...] = ()
+    """What each job in the background registers, until somebody waits for it."""
 
     def copy(self) -> State:
         """An independent state that knows the same."""
@@ -265,12 +291,18 @@ class State:
             self.dead,
             self.absent,
             self.masks,
+            self.reading,
+            self.jobs,
         )
 
     def become(self, other: State) -> None:
         """Takes over what *other* knows."""
         for name in State.__slots__:
             setattr(self, name, getattr(other, name))
+
+    def listen(self, other: State) -> None:
+        """Takes over what the runner has made of the lines printed until *other*: masks, and how it reads on."""
+        self.masks, self.reading = other.masks, other.reading
 
     # --- variables
 
@@ -344,6 +376,8 @@ class State:
         joined.disabled = self.disabled & other.disabled
         joined.absent = self.absent & other.absent
         joined.masks = self.masks.joined(other.masks)
+        joined.reading = self.reading.joined(other.reading)
+        joined.jobs = self.jobs if self.jobs == other.jobs else (NO_MASKS,)
         return joined
 
     def widened(self, other: State) -> State:

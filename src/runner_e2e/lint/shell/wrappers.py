@@ -264,7 +264,7 @@ def find(machine: Machine, call: Invocation) -> None:
                 inner = replace(call, state=call.state.copy()).running(command)
                 machine.start(inner)
                 call.state.files, call.state.command_files = inner.state.files, inner.state.command_files
-                call.state.masks = inner.state.masks
+                call.state.masks = call.state.masks.joined(inner.state.masks)
             index = end
         index += 1
     if not executes:

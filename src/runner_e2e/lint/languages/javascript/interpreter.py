@@ -186,7 +186,8 @@ class Interpreter(Statements):
         if len(self.modules) > _MAX_MODULES:
             return of_thing(Thing("unknown", data=path))
         if path.endswith(".json"):
-            found = parsed(Value.literal(source.text))
+            content = self.process.read_file(Value.literal(path))
+            found = parsed(content if content.taints else Value.literal(source.text))
             self.modules[path] = found
             return found
         self.modules[path] = of_thing(Thing())  # modules may require one another in a circle
