@@ -107,7 +107,9 @@ def run(command: list[str]) -> None:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    """As where it is installed: with modules compiled once, whatever this shell says about that."""
+    without = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**without, "PYTHONPATH": str(ROOT / "src")}
 
 
 def memory(command: list[str]) -> float:
