@@ -215,6 +215,8 @@ _SUBSTITUTION = re.compile(
 
 
 def _sed(arguments: list[str], content: Value) -> Value:
+    if re.search(r"n", "".join(text for text in arguments if text[:1] == "-")) and {"$=", "="} & set(arguments):
+        return UNKNOWN  # numbers of lines
     scripts = [text for text in arguments if re.match(r"s[^\w\s]", text)]
     extended = any(text in ("-E", "-r", "--regexp-extended") for text in arguments)
     quiet = any(re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*", text) for text in arguments)
@@ -272,9 +274,18 @@ def _python_expression(pattern: str, *, extended: bool) -> str:
     return "".join(out)
 
 
+# Numbers of lines, fields and characters, texts of the program, and variables: the counting blocks give them numbers.
+_AWK_FACT = r"(?:length(?:\([^()]*\))?|\w+|\"[^\"\\]*\")"
+_AWK_COUNTS = r"\w+\s*(?:\+\+|\+=\s*(?:\d+|NF|length(?:\([^()]*\))?))|\+\+\w+"
+_COUNTING_AWK = re.compile(
+    rf"(?:\s*(?:/[^/]*/\s*|[\w\s<>=!$]+)?\{{\s*(?:{_AWK_COUNTS})\s*;?\s*\}}[\s;]*)*"
+    rf"(?:END\s*)?\{{\s*print(?:f\s+\"[^\"]*\"\s*,)?\s+{_AWK_FACT}(?:[\s,+*/-]+{_AWK_FACT})*\s*;?\s*\}}\s*"
+)
+
+
 def _awk(arguments: list[str], content: Value) -> Value:
     program = next((text for text in arguments if "{" in text), "")
-    if re.fullmatch(r"\s*(?:END\s*)?\{\s*print\s+(?:NR|NF|length(?:\(\s*(?:\$\d*|\w*)?\s*\))?)\s*;?\s*\}\s*", program):
+    if _COUNTING_AWK.fullmatch(program.strip()):
         return UNKNOWN
     field = re.fullmatch(r"\s*\{\s*print\s*\$(\d+|NF)\s*;?\s*\}\s*", program)
     if field is None:
@@ -314,17 +325,6 @@ def _holes(content: Value) -> list[Hole]:
     return [piece for piece in content.pieces() if isinstance(piece, Hole)]
 
 
-def _jq(arguments: list[str], content: Value) -> Value:
-    programs = [text for text in arguments if not text.startswith("-")]
-    if programs and re.search(r"(?:\|\s*|^)(?:length|type|keys\s*\|\s*length|empty)\s*$", programs[0]):
-        return UNKNOWN
-    if programs and re.search(r"@base64\s*$", programs[0]):
-        return content.opaque().weakened(Confidence.LOW)
-    if any(text in ("-e", "--exit-status") for text in arguments) and programs and re.search(r"[=!<>]=", programs[0]):
-        return UNKNOWN
-    return content.opaque()
-
-
 _MODELS: dict[str, Callable[[list[str], Value], Value]] = {
     "head": _head,
     "tail": _tail,
@@ -339,7 +339,4 @@ _MODELS: dict[str, Callable[[list[str], Value], Value]] = {
     "gawk": _awk,
     "mawk": _awk,
     "nawk": _awk,
-    "jq": _jq,
-    "gojq": _jq,
-    "yq": _jq,
 }

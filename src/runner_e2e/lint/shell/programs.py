@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages import language_of
-from runner_e2e.lint.shell import code, filters, interpreters, make, packages, shells, wrappers
+from runner_e2e.lint.shell import code, filters, interpreters, jq, make, packages, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
     environment_lines,
     named_channel,
@@ -30,9 +30,11 @@ from runner_e2e.lint.shell.publishing import publish
 from runner_e2e.lint.shell.results import Call
 from runner_e2e.lint.shell.state import NULL, Field
 from runner_e2e.lint.shell.tables import output_of, wrapper
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value, join
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner_e2e.lint.shell.machine import Invocation, Machine
 
 __all__ = ["run"]
@@ -363,11 +365,14 @@ def _script_content(machine: Machine, call: Invocation) -> Value | None:
     return None
 
 
-def _query(machine: Machine, call: Invocation) -> None:
-    """``jq``, ``awk`` and the like: filters that can also read the environment, and (awk) run commands."""
-    name = call.name
-    content = _input(machine, call)
-    content = filters.filtered(name, call.fields, content)
+def _awk(machine: Machine, call: Invocation) -> None:
+    """``awk``: a filter that can also read the environment and run commands."""
+    content = filters.filtered(call.name, call.fields, _input(machine, call))
+    _judged(machine, call, content, spawns=True)
+
+
+def _judged(machine: Machine, call: Invocation, content: Value, *, spawns: bool) -> None:
+    """Writes *content* and what else the program on the command line may give, which is not followed."""
     program = join(one.value for one in call.fields[1:]) if len(call.fields) > 1 else EMPTY
     used = [one.value for one in call.fields[1:] if one.value.taints]
     outcome = code.judge(program, call.environment, [content, *used])
@@ -376,10 +381,63 @@ def _query(machine: Machine, call: Invocation) -> None:
         parts.append(outcome.reads)
     if used:
         parts.append(join(used).opaque())
-    if outcome.spawns.taints and "awk" in name:
+    if outcome.spawns.taints and spawns:
         spawned = Field(outcome.spawns, "one", *call.span)
-        machine.leak(spawned, call, command=name, advice="environment")
+        machine.leak(spawned, call, command=call.name, advice="environment")
     _output(machine, join(parts), call)
+
+
+def _jq(machine: Machine, call: Invocation) -> None:
+    """``jq`` and ``yq``: what the program lets through of its input, its arguments and the environment."""
+    line = jq.read_command(call.name, call.fields[1:])
+    flow: jq.Flow | None = None
+    program = EMPTY
+    if line is not None:
+        program = line.program.value
+        if line.from_file:
+            program = read_file(machine, call.state, program, call.environment)
+        if len(program.texts) == 1:
+            flow = jq.flow_of(program.texts[0], _named_flows(line), frozenset(() if line.null_input else (jq.INPUT,)))
+    if line is None or flow is None:
+        _judged(machine, call, _input(machine, call).opaque(), spawns=False)
+        return
+    sources = {f"#{index}": Value((hole,)) for index, hole in enumerate(_holes_of(program))}
+    for name, kind, field in line.named:
+        given = field.value if kind == "text" else read_file(machine, call.state, field.value, call.environment)
+        sources[name] = given
+    sources[jq.ARGUMENTS] = join([*sources.values(), *(field.value for field in line.operands)])
+    contents = [_file_content(machine, field.value, call) for field in line.files]
+    known = [content for content in contents if content is not None]
+    sources[jq.INPUT] = join(known) if known else EMPTY if line.files else _stdin(call)
+    for number, prefix in ((1, ""), (2, jq.TOLD)):
+        found = [
+            _carried(one.removeprefix(prefix), sources, program, call)
+            for one in sorted(flow)
+            if one.startswith(prefix) and (prefix or not one.startswith(jq.TOLD))
+        ]
+        if found or number == 1:
+            output = Value.of(taint for value in found for taint in value.taints)
+            write_channel(machine, call.state, number, output, call.span)
+
+
+def _named_flows(line: jq.CommandLine) -> dict[str, jq.Flow]:
+    return {name: frozenset({name}) for name, _, _ in line.named}
+
+
+def _holes_of(program: Value) -> list[tuple[Hole]]:
+    return [(piece,) for piece in program.texts[0] if isinstance(piece, Hole)]
+
+
+def _carried(source: str, sources: Mapping[str, Value], program: Value, call: Invocation) -> Value:
+    """What a program of ``jq`` gives of one source."""
+    plain = source.removeprefix(jq.ENCODED)
+    if plain == jq.ENVIRONMENT:
+        value = code.judge(program, call.environment, []).reads
+    elif plain.startswith(f"{jq.ENVIRONMENT}."):
+        value = call.environment.get(plain.partition(".")[2], UNKNOWN)
+    else:
+        value = sources.get(plain, UNKNOWN)
+    return value.weakened(Confidence.LOW) if source != plain else value
 
 
 def _envsubst(machine: Machine, call: Invocation) -> None:
@@ -420,6 +478,7 @@ _MODELS: dict[str, _Model] = {
     "kubectl": wrappers.container,
     "make": make.run,
     "gmake": make.run,
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "jq", "gojq", "yq"), _query),
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
+    **dict.fromkeys(("jq", "gojq", "jaq", "yq"), _jq),
     **dict.fromkeys(code.INTERPRETERS, _interpreted),
 }
