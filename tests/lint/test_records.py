@@ -24,6 +24,23 @@ class Tree:
 @dataclass(slots=True)
 class Count:
     number: int = 0
+    seen: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    name: str
+    also: tuple[str, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Longer(Named):
+    longer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +103,35 @@ def test_a_property_is_found_out_once_for_each_object() -> None:
     assert (long.length, long.length, short.length) == (4, 4, 1)
     assert (long.asked, short.asked) == (1, 1)
     assert Word.length.__doc__ == "How long it is."
+
+
+def test_a_list_is_made_for_each_record() -> None:
+    first, second = Count(), Count(2)
+    first.seen.append(1)
+    assert (first.seen, second.seen) == ([1], [])
+    given = [3]
+    assert Count(0, given).seen is given
+
+
+def test_methods_that_are_written_later_are_those_of_dataclasses() -> None:
+    assert Nothing() == Nothing()
+    assert hash(Nothing()) == hash(())
+    assert hash(Place(1, 2)) == hash((1, 2))
+    assert Place(1, 2).__eq__((1, 2)) is NotImplemented
+    assert Named("a") != Longer("a")
+    assert Longer("a", longer=True, also=("b",)) == Longer("a", True, also=("b",))
+    assert Named.__init__.__qualname__ == "Named.__init__"
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "what"),
+    [
+        ((), {}, r"Named\.__init__\(\) missing 1 required positional argument: 'name'"),
+        (("a", ("b",)), {}, r"Named\.__init__\(\) takes 2 positional arguments"),
+        (("a",), {"other": 1}, r"Named\.__init__\(\) got an unexpected keyword argument 'other'"),
+    ],
+)
+def test_what_is_given_is_checked(given: tuple[object, ...], named: dict[str, object], what: str) -> None:
+    for _ in range(2):
+        with pytest.raises(TypeError, match=what):
+            Named(*given, **named)  # type: ignore[arg-type]

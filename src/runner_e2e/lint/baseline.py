@@ -31,7 +31,7 @@ SCHEMA = "runner-e2e.lint-baseline/v1"
 _MAX_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, kw_only=True, order=True)
+@dataclass(frozen=True, kw_only=True)
 class Known:
     """*count* findings of *rule* in the file *path* (from the root of the repository) with one fingerprint."""
 
@@ -86,11 +86,16 @@ def render_baseline(report: Report, scope: Scope) -> str:
             {"path": one.path, "rule": one.rule, "fingerprint": one.fingerprint, "count": one.count},
             ensure_ascii=False,
         )
-        for one in sorted(entries)
+        for one in sorted(entries, key=_place)
     ]
     body = ",\n".join(f"    {row}" for row in rows)
     inner = f"\n{body}\n  " if rows else ""
     return f'{{\n  "schema": "{SCHEMA}",\n  "findings": [{inner}]\n}}\n'
+
+
+def _place(known: Known) -> tuple[str, str, str, int]:
+    """The order of entries."""
+    return known.path, known.rule, known.fingerprint, known.count
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -175,7 +180,7 @@ def without_known(report: Report, baseline: Baseline, scope: Scope, *, judge: bo
         report,
         findings=tuple(new),
         known=len(report.findings) - len(new),
-        hints=(*report.hints, *_hints(sorted(gone.values()))),
+        hints=(*report.hints, *_hints(sorted(gone.values(), key=_place))),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
-from runner_e2e.cells.model import RuleConfiguration
+from runner_e2e.cells.lint_model import RuleConfiguration
 from runner_e2e.errors import Place, Problem
 from runner_e2e.lint.finding import Finding, FlowPlace
 from runner_e2e.lint.globs import Globs

@@ -11,7 +11,7 @@ from runner_e2e.lint.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runner_e2e.cells.model import RuleConfiguration, RuleLevel, RuleProfile
+    from runner_e2e.cells.lint_model import RuleConfiguration, RuleLevel, RuleProfile
 
 __all__ = ["RuleSettings"]
 

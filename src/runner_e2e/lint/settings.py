@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner_e2e.cells.model import Confidential
+from runner_e2e.cells.lint_model import Confidential
 from runner_e2e.cells.wording import quote
 from runner_e2e.errors import ConfigurationError, Place, Problem
 from runner_e2e.lint.files import exists_at, locate
