@@ -124,7 +124,7 @@ def test_only_what_waits_for_a_decision_is_decided(planned: Shell, option: str) 
     planned.enter("runner-e2e dispatch start campaign.json --yes --quiet")
     before = len(planned.player.payments)
     said = planned.enter(f"runner-e2e dispatch resolve CAMPAIGN {option} --yes")
-    assert (planned.status, "this can be done with a shard that is" in said) == (2, True), said
+    assert (planned.status, re.search(r"is refused|does not exist", said) is not None) == (2, True), said
     assert len(planned.player.payments) == before
 
 

@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
+
 from runner_e2e.cli.dispatch_outcome import conclude
 from runner_e2e.cli.dispatch_progress import Departure, Left, Snapshots, follow
 from runner_e2e.cli.github_options import api_url, connect, find_token
@@ -13,6 +15,7 @@ from runner_e2e.dispatch.call_budget import CallBudget
 from runner_e2e.dispatch.client import Client
 from runner_e2e.dispatch.client_events import Event, Pace
 from runner_e2e.dispatch.conditional import ConditionalReader
+from runner_e2e.dispatch.shard_advice import nothing_left
 from runner_e2e.dispatch.shared_ledger import SharedLedger
 from runner_e2e.errors import RunnerE2EError
 
@@ -73,11 +76,17 @@ class Warnings:
         self._held.clear()
 
 
-def act(ledger: Ledger, state: CampaignState, settings: Settings, action: Callable[[Client], object]) -> int:
+def act(
+    ledger: Ledger, state: CampaignState, settings: Settings, action: Callable[[Client], object], *, verb: str = ""
+) -> int:
     """Lets a client do *action* while a person follows it; says how the campaign stands then, and returns the status.
 
-    Raises :class:`~runner_e2e.errors.UsageError` without a token, and what the client raises.
+    *verb* is what the person has entered: where it finds nothing to do, that is said. Raises
+    :class:`~runner_e2e.errors.UsageError` without a token, and what the client raises.
     """
+    idle = nothing_left(verb, [shard.state for shard in ledger.shards(state.id)]) if verb else ""
+    if idle and not settings.quiet:
+        click.echo(f"{state.id}: {idle}", err=True)
     departure, snapshots = Departure(), Snapshots(ledger)
     left = 0
     with departure.watched(), follow(quiet=settings.quiet) as progress:
@@ -108,7 +117,7 @@ def act(ledger: Ledger, state: CampaignState, settings: Settings, action: Callab
             raise
         finally:
             warnings.release()
-    status = conclude(ledger, state.id, as_json=settings.as_json)
+    status = conclude(ledger, state.id, as_json=settings.as_json, verb=verb)
     return 128 + left if left else status
 
 

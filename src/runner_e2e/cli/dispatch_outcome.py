@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -11,23 +12,42 @@ import click
 from runner_e2e import gha
 from runner_e2e.cli.dispatch_plan_report import dollars, listed, print_facts
 from runner_e2e.cli.dispatch_progress import Snapshots
-from runner_e2e.cli.dispatch_session import UNFINISHED, outcome_status
+from runner_e2e.cli.dispatch_session import outcome_status, run_address
 from runner_e2e.cli.dispatch_view import amount, cells_text, money_text, render, runs_text
 from runner_e2e.cli.table import Column, print_table
+from runner_e2e.dispatch.shard_advice import advice_for
+from runner_e2e.dispatch.shard_states import MEANINGS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from runner_e2e.cli.dispatch_view import ShardLine, Snapshot
     from runner_e2e.dispatch.ledger import Ledger
     from runner_e2e.dispatch.ledger_records import CampaignState, CellState, ShardState
+    from runner_e2e.dispatch.shard_states import State
 
-__all__ = ["CAMPAIGN_SCHEMA", "campaign_data", "campaign_summary", "conclude", "print_campaign", "print_json"]
+__all__ = [
+    "CAMPAIGN_SCHEMA",
+    "campaign_data",
+    "campaign_summary",
+    "conclude",
+    "next_steps",
+    "print_campaign",
+    "print_json",
+]
 
 CAMPAIGN_SCHEMA: Final = "runner-e2e.dispatch-campaign/v1"
 _MOST_SHOWN: Final = 50
+_MOST_NAMED, _MOST_TOLD = 5, 3
+# States that something is said of, those first that need a person most.
+_URGENCY: Final[tuple[State, ...]] = (
+    "stuck", "unpaid", "unknown", "sending", "sent", "running", "ended", "reserved", "planned", "cancelled"
+)  # fmt: skip
+_WAITS: Final = re.compile(r"\brun ([0-9]+) is waiting\b")
 
 
-def conclude(ledger: Ledger, campaign: str, *, as_json: bool) -> int:
-    """Prints how *campaign* stands and what to do next; returns the status that says it."""
+def conclude(ledger: Ledger, campaign: str, *, as_json: bool, verb: str = "") -> int:
+    """Prints how *campaign* stands after *verb*, and what to do next; returns the status that says it."""
     state = ledger.campaign(campaign)
     status = outcome_status(ledger, state)
     # Does nothing outside a job.
@@ -36,7 +56,7 @@ def conclude(ledger: Ledger, campaign: str, *, as_json: bool) -> int:
         print_json(campaign_data(ledger, state))
         return status
     view = Snapshots(ledger).take(state.id)
-    print_facts([("campaign", state.id), *_facts(view), *listed("next", _next(view, state, status))])
+    print_facts([("campaign", state.id), *_facts(view), *next_steps(view, state, verb=verb)])
     return status
 
 
@@ -44,22 +64,57 @@ def _facts(view: Snapshot) -> list[tuple[str, str]]:
     return [("shards", runs_text(view)), ("cells", cells_text(view)), ("money", money_text(view))]
 
 
-def _next(view: Snapshot, state: CampaignState, status: int) -> list[str]:
-    """What a person can do now."""
-    lines = []
-    if under_way := len(view.shards) - view.states("settled", "cancelled", "unpaid", "stuck"):
-        verb = "watch" if view.states("planned", "reserved") < under_way else "resume"
-        lines.append(f"runner-e2e dispatch {verb} {state.id}")
-    told = [each for each in view.shards if each.state in {"stuck", "unpaid"}]
-    lines += [f"shard {each.index} is {each.state}{f': {each.note}' if each.note else ''}" for each in told]
-    if view.states("stuck"):
-        lines.append(f"runner-e2e dispatch resolve {state.id}")
-    again = " ".join(f"--send-again {each.index}" for each in view.shards if each.state == "unpaid")
-    if again and state.cancel_asked_at is None:
-        lines.append(f"runner-e2e dispatch resolve {state.id} {again}")
-    if status not in {0, UNFINISHED}:
+def next_steps(view: Snapshot, state: CampaignState, *, verb: str = "") -> list[tuple[str, str]]:
+    """What is not at its end and why, and what a person can do now, after *verb*; as names and texts to print."""
+    lines: list[str] = []
+    indices: dict[str, list[int]] = {}
+    for name in _URGENCY:
+        shards = [each for each in view.shards if each.state == name]
+        if not shards:
+            continue
+        advice = advice_for(name, verb=verb, cancelling=state.cancel_asked_at is not None)
+        lines += [*_said(view, shards), advice.text]
+        for each in advice.verbs:
+            indices.setdefault(each, []).extend(shard.index for shard in shards)
+    if "watch" in indices:
+        # It sends what waits, too.
+        indices.pop("resume", None)
+    for each, numbers in indices.items():
+        command, _, option = each.partition(" ")
+        chosen = "".join(f" {option} {number}" for number in sorted(numbers)) if option else ""
+        lines.append(f"runner-e2e dispatch {command} {state.id}{chosen}")
+    if verb != "results" and any(each.state == "settled" and each.passed < each.cells for each in view.shards):
         lines.append(f"runner-e2e dispatch results {state.id} --failed")
+    return listed("next", lines)
+
+
+def _said(view: Snapshot, shards: Sequence[ShardLine]) -> list[str]:
+    """What is so of *shards*, which are in one state: a line for all of which the same is noted, and few lines."""
+    groups: dict[str, list[ShardLine]] = {}
+    for each in shards:
+        groups.setdefault(each.note or MEANINGS[each.state], []).append(each)
+    lines = []
+    for note, group in list(groups.items())[:_MOST_TOLD]:
+        lines += [f"{_named(group)}: {note}", *_approvals(view, note)]
+    if rest := [each for group in list(groups.values())[_MOST_TOLD:] for each in group]:
+        lines.append(f"{_named(rest)}, each for a reason of its own: `runner-e2e dispatch status {view.campaign}`")
     return lines
+
+
+def _named(shards: Sequence[ShardLine]) -> str:
+    first = shards[0]
+    if len(shards) == 1:
+        return f"shard {first.index} is {first.state}{f' (run {first.run})' if first.run else ''}"
+    if len(shards) > _MOST_NAMED:
+        return f"{len(shards)} shards are {first.state}"
+    return f"shards {', '.join(str(each.index) for each in shards)} are {first.state}"
+
+
+def _approvals(view: Snapshot, note: str) -> list[str]:
+    """Where somebody can approve the run of which *note* says that it waits for that."""
+    found = _WAITS.search(note)
+    address = run_address(view.repository, int(found[1])) if found else ""
+    return [f"somebody must approve it: {address or 'on its page, at Review deployments'}"] if found else []
 
 
 def campaign_summary(ledger: Ledger, state: CampaignState) -> str:
@@ -93,6 +148,7 @@ def print_campaign(ledger: Ledger, state: CampaignState) -> None:
         console = Console()
         unicode = console.encoding.lower().startswith("utf")
         console.print(render(view, width=console.width, height=10_000, unicode=unicode, live=False))
+        _print_next(view, state)
         return
     print_facts(
         [
@@ -110,6 +166,13 @@ def print_campaign(ledger: Ledger, state: CampaignState) -> None:
         Column(title="note"),
     )
     print_table(columns, [_row(each) for each in view.shards])
+    _print_next(view, state)
+
+
+def _print_next(view: Snapshot, state: CampaignState) -> None:
+    if steps := next_steps(view, state):
+        click.echo()
+        print_facts(steps)
 
 
 def _row(shard: ShardLine) -> list[str]:

@@ -43,7 +43,7 @@ __all__ = ["Departure", "Left", "Lines", "LiveView", "Progress", "Snapshots", "c
 # Things that happen to a shard; a line that sums up follows them.
 _NEWS: Final = frozenset({"sent", "unknown", "running", "ended", "settled", "unpaid", "stuck", "cancelled"})
 # What stays above the live view.
-_KEPT: Final = frozenset({"warning", "twin", "unknown", "unpaid", "stuck"})
+_KEPT: Final = frozenset({"warning", "twin", "stopping", "unknown", "unpaid", "stuck"})
 # A pause is told where it is longer than what a watching client makes by itself.
 _WORTH_TELLING: Final = 90.0
 _LONGEST_SILENCE: Final = 600.0

@@ -11,6 +11,8 @@ from runner_e2e.cli.dispatch_options import client_options, yes_option
 from runner_e2e.cli.dispatch_session import ask, campaign_argument, opened
 from runner_e2e.dispatch.ledger_lock import HeldError
 from runner_e2e.dispatch.money import usd
+from runner_e2e.dispatch.shard_advice import chosen
+from runner_e2e.dispatch.shard_states import IN_DOUBT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,16 +55,20 @@ def resolve(
 
     with opened(ledger_path) as ledger:
         state = ledger.find(campaign)
-        if send_again and not yes:
-            chosen = [shard for shard in ledger.shards(state.id) if shard.index in send_again]
-            most = usd(sum(shard.reserved for shard in chosen))
-            facts = f"{state.id}: at most {most} for {count(len(chosen), 'unpaid shard')}"
+        shards = ledger.shards(state.id)
+        # Before anybody is asked. What is in doubt so far may turn out to be unpaid, or stuck.
+        chosen(state.id, shards, give_up, "give-up")
+        wanted = chosen(state.id, shards, send_again, "send-again", yet={*IN_DOUBT, "stuck"})
+        if wanted and not yes:
+            most = usd(sum(shard.reserved for shard in wanted))
+            facts = f"{state.id}: at most {most} for {count(len(wanted), 'unpaid shard')}"
             ask(facts, "Pay for it?", refusal="nothing was sent")
         return act(
             ledger,
             state,
             settings,
             lambda client: client.resolve(state.id, send_again=send_again, give_up_on=give_up),
+            verb="" if send_again or give_up else "resolve",
         )
 
 
@@ -90,7 +96,7 @@ def cancel(
         state = ledger.find(campaign)
         if not yes:
             ask(f"{state.id}: what was paid stays paid", "Stop its runs, and send nothing more?", refusal="it goes on")
-        return act(ledger, state, settings, lambda client: _cancel(client, state.id))
+        return act(ledger, state, settings, lambda client: _cancel(client, state.id), verb="cancel")
 
 
 def _cancel(client: Client, campaign: str) -> None:

@@ -79,7 +79,9 @@ def start(
         _confirm(campaign, ledger, yes=yes)
         state = ledger.add(campaign)
         action = Client.resume if detach else Client.watch
-        return act(ledger, state, settings, lambda client: action(client, state.id))
+        return act(
+            ledger, state, settings, lambda client: action(client, state.id), verb="resume" if detach else "watch"
+        )
 
 
 def _confirm(campaign: Campaign, ledger: Ledger, *, yes: bool) -> None:
@@ -116,7 +118,7 @@ def watch(
 
     with opened(ledger_path) as ledger:
         state = ledger.find(campaign)
-        return act(ledger, state, replace(settings, poll=poll), lambda client: client.watch(state.id))
+        return act(ledger, state, replace(settings, poll=poll), lambda client: client.watch(state.id), verb="watch")
 
 
 @click.command(short_help="Go on after a crash: send what was not sent.")
@@ -132,4 +134,4 @@ def resume(*, campaign: str, ledger_path: Path, settings: Settings) -> int:
 
     with opened(ledger_path) as ledger:
         state = ledger.find(campaign)
-        return act(ledger, state, settings, lambda client: client.resume(state.id))
+        return act(ledger, state, settings, lambda client: client.resume(state.id), verb="resume")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.dispatch.ledger import Ledger
     from runner_e2e.dispatch.ledger_records import CampaignState, CellState
+    from runner_e2e.dispatch.shard_states import State
 
 __all__ = ["CAMPAIGNS_SCHEMA", "RESULTS_SCHEMA", "adopt", "export", "results", "status"]
 
@@ -144,11 +145,12 @@ def results(*, campaign: str, failed: bool, ids: bool, key_variable: str, ledger
         state = ledger.find(campaign)
         names = _ids(ledger, state, key_variable) if ids else {}
         cells = [cell for cell in ledger.cells(state.id) if not failed or cell.verdict != "passed"]
+        states = {shard.index: shard.state for shard in ledger.shards(state.id)}
         if as_json:
-            _print_results_json(state, cells, names)
+            _print_results_json(state, cells, names, states)
         else:
-            states = {shard.index: shard.state for shard in ledger.shards(state.id)}
             _print_results(state, cells, names, states)
+            _print_missing(ledger, state, states)
         return outcome_status(ledger, state)
 
 
@@ -169,7 +171,7 @@ def _ids(ledger: Ledger, state: CampaignState, key_variable: str) -> Mapping[str
 
 
 def _print_results(
-    state: CampaignState, cells: Sequence[CellState], names: Mapping[str, str], states: Mapping[int, str]
+    state: CampaignState, cells: Sequence[CellState], names: Mapping[str, str], states: Mapping[int, State]
 ) -> None:
     from runner_e2e.cells.wording import count
     from runner_e2e.cli.dispatch_view import amount
@@ -201,10 +203,20 @@ def _print_results(
     click.echo(f"{count(len(cells), 'cell')} of {state.totals.cells}: {amount(spent)}{unknown}")
 
 
+def _print_missing(ledger: Ledger, state: CampaignState, states: Mapping[int, State]) -> None:
+    """Why some cells have no verdict, and what can be done about that."""
+    from runner_e2e.cli.dispatch_outcome import next_steps
+    from runner_e2e.cli.dispatch_plan_report import print_facts
+    from runner_e2e.cli.dispatch_progress import Snapshots
+
+    if set(states.values()) - {"settled"}:
+        click.echo()
+        print_facts(next_steps(Snapshots(ledger).take(state.id), state, verb="results"))
+
+
 def _verdict(cell: CellState, shard: str) -> str:
-    """Its verdict; where it has none, the state of its shard in which it gets none any more, or not by itself."""
-    open_ended = shard if shard in {"cancelled", "unpaid", "stuck"} else "not at its end"
-    return (cell.verdict or open_ended).replace("_", " ")
+    """Its verdict; where it has none, the state of its shard."""
+    return (cell.verdict or shard).replace("_", " ")
 
 
 def _cost(cell: CellState) -> str:
@@ -217,7 +229,9 @@ def _cost(cell: CellState) -> str:
     return f"{amount(cell.actual)}{' + unknown' if cell.kept else ''}"
 
 
-def _print_results_json(state: CampaignState, cells: Sequence[CellState], names: Mapping[str, str]) -> None:
+def _print_results_json(
+    state: CampaignState, cells: Sequence[CellState], names: Mapping[str, str], states: Mapping[int, State]
+) -> None:
     from runner_e2e.cli.dispatch_outcome import print_json
     from runner_e2e.cli.dispatch_plan_report import dollars
 
@@ -226,6 +240,7 @@ def _print_results_json(state: CampaignState, cells: Sequence[CellState], names:
             "handle": cell.handle,
             **({"id": names[cell.handle]} if cell.handle in names else {}),
             "shard": cell.shard,
+            "state": states[cell.shard],
             "verdict": cell.verdict,
             "attempts": cell.attempts,
             "expected_usd": dollars(cell.expected),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from runner_e2e.dispatch.shard_states import State
+
 __all__ = [
     "FINAL",
     "Calls",
@@ -72,7 +74,7 @@ class ShardLine:
     """
 
     index: int
-    state: str
+    state: State
     cells: int
     passed: int = 0
     failed: int = 0
@@ -162,9 +164,12 @@ def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
 
 
 def render(view: Snapshot, *, width: int, height: int = 40, unicode: bool = True, live: bool = True) -> RenderableType:
-    """Draws *view* for a terminal of that size; without *unicode* in ASCII alone. *live*: a client goes on with it."""
+    """Draws *view* for a terminal of that size; without *unicode* in ASCII alone. *live*: a client goes on with it.
+
+    Without one it is said below the view what can be done, which is none of its matter.
+    """
     meters = _meters(view, width)[: None if live else -1]
-    attention = _attention(view, width)
+    attention = _attention(view, width) if live else []
     footer = [Text(), *_footer(view, width, unicode=unicode)] if live else []
     # Blank lines between the parts; head and rule of the table; the line that counts what is not shown.
     used = (2 if width < _MEDIUM else 1) + sum(len(meter.lines) for meter in meters) + len(attention) + len(footer) + 5

@@ -18,8 +18,9 @@ from runner_e2e.dispatch.client_sending import reserve_again, send_waiting
 from runner_e2e.dispatch.client_settling import give_up, settle_ended
 from runner_e2e.dispatch.ledger_errors import LedgerError
 from runner_e2e.dispatch.ledger_moves import Move
+from runner_e2e.dispatch.shard_advice import chosen
 from runner_e2e.dispatch.shard_states import STATES, is_final
-from runner_e2e.errors import GitHubError, RefusedError, UsageError
+from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -138,8 +139,7 @@ class Client:
         """
         with self._ledger.acting(campaign):
             state = self._ledger.campaign(campaign)
-            given = set(give_up_on)
-            for shard in self._chosen(campaign, given, "stuck"):
+            for shard in chosen(campaign, self._ledger.shards(campaign), give_up_on, "give-up"):
                 give_up(self._context, state, shard)
             again = [shard for shard in self._context.shards(campaign, "stuck") if shard.nonce]
             # Those whose claim a stranger holds will be stuck again, with the reason of today.
@@ -152,7 +152,8 @@ class Client:
                     raise RefusedError(
                         f"{campaign} was cancelled", why="nothing of it is sent any more", fix="plan a new campaign"
                     )
-                reserve_again(self._context, state, self._chosen(campaign, set(send_again), "unpaid"))
+                unpaid = chosen(campaign, self._ledger.shards(campaign), send_again, "send-again")
+                reserve_again(self._context, state, unpaid)
                 send_waiting(self._context, state)
         return self._ledger.campaign(campaign)
 
@@ -214,7 +215,11 @@ class Client:
         if patience == "cancel":
             # What its claim was burned for is unpaid now.
             self._send_or_cancel(campaign, patience)
-            cancel_runs(context, [shard.run for shard in context.shards(campaign.id, "running") if shard.run])
+            running = [(shard, shard.run) for shard in context.shards(campaign.id, "running") if shard.run]
+            for shard, run in running:
+                if run not in context.cancelled:
+                    context.tell("stopping", f"shard {shard.index}: run {run} is asked to stop", shard=shard.index)
+            cancel_runs(context, [run for _, run in running])
 
     def _settle(self, campaign: CampaignState, _: Patience) -> None:
         settle_ended(self._context, campaign)
@@ -225,20 +230,6 @@ class Client:
             not is_final(shard.state) and shard.state not in {"stuck", *but_not}
             for shard in self._ledger.shards(campaign)
         )
-
-    def _chosen(self, campaign: str, indices: Collection[int], state: State) -> tuple[ShardState, ...]:
-        """The shards with *indices*. Raises :class:`~runner_e2e.errors.UsageError` where one is not in *state*."""
-        shards = {shard.index: shard for shard in self._ledger.shards(campaign)}
-        for index in sorted(indices):
-            found = shards.get(index)
-            if found is None or found.state != state:
-                what = f"is {found.state}" if found else "does not exist"
-                raise UsageError(
-                    f"shard {index} of {campaign} {what}",
-                    why=f"this can be done with a shard that is {state}",
-                    fix=f"`runner-e2e dispatch status {campaign}` shows the states",
-                )
-        return tuple(shards[index] for index in sorted(indices))
 
     def _pause(self, until: float, why: str) -> None:
         seconds = until - self._context.now()

@@ -9,7 +9,7 @@ from runner_e2e.dispatch.shard_states import State
 
 __all__ = ["Event", "Kind", "Pace"]
 
-Kind: TypeAlias = State | Literal["twin", "waiting", "round", "warning"]
+Kind: TypeAlias = State | Literal["twin", "stopping", "waiting", "round", "warning"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -231,7 +231,7 @@ def test_a_campaign_is_planned_started_watched_and_its_results_are_shown(scene: 
     assert scene.double.requests("POST") == [], "a plan changes nothing"
     started = scene.run("start", "campaign.json", "--yes", "--detach")
     assert started.returncode == 5, started.stderr
-    assert f"next      runner-e2e dispatch watch {campaign}" in started.stdout
+    assert f"\n          runner-e2e dispatch watch {campaign}\n" in started.stdout
     watched = scene.run("watch", campaign, "--poll", "1")
     assert watched.returncode == 0, watched.stderr
     assert "cells     3 of 3 passed" in watched.stdout
