@@ -26,7 +26,7 @@ from runner_e2e.lint.languages.powershell.values import (
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value, join
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["NUMBER", "index_of", "joined", "member_of", "method_of", "operate", "parsed"]
 
@@ -259,8 +259,10 @@ def _table_method(owner: Table, name: str, arguments: Sequence[Ps]) -> Ps:
 
 
 _KEPT = frozenset({"tostring", "normalize", "clone", "tochararray"})
-_NUMBERS = frozenset({"indexof", "lastindexof", "compareto", "gethashcode"})
-_TRUTHS = frozenset({"contains", "startswith", "endswith", "equals"})
+_FACTS: Mapping[str, Ps] = {
+    **dict.fromkeys(("indexof", "lastindexof", "compareto", "gethashcode"), NUMBER),
+    **dict.fromkeys(("contains", "startswith", "endswith", "equals"), BOOLEAN),
+}
 
 
 def _text_method(value: Value, name: str, arguments: Sequence[Value]) -> Ps:
@@ -272,10 +274,10 @@ def _text_method(value: Value, name: str, arguments: Sequence[Value]) -> Ps:
         return mapped(value, str.lower)
     if name in {"trim", "trimstart", "trimend"}:
         return stripped(value) if not arguments else value.opaque()
-    if name in _NUMBERS:
-        return NUMBER
-    if name in _TRUTHS:
-        return BOOLEAN
+    if name in _FACTS:
+        return _FACTS[name]
+    if name == "computehash":
+        return join(arguments).digested()
     if name == "split":
         mark = arguments[0].constant if arguments else None
         parts = split_at(value, mark) if mark else words(value) if not arguments else None
@@ -309,7 +311,9 @@ def static_of(type_name: str, name: str, arguments: Sequence[Ps]) -> Ps:
     if member in {"tobase64string", "tohexstring"}:
         return Value.of(taint for one in arguments for taint in taints_of(one)).weakened(Confidence.LOW)
     if member in {"hashdata", "computehash"}:
-        return UNKNOWN
+        if kind.startswith("hmac"):
+            return UNKNOWN
+        return Value.of(taint for one in arguments for taint in taints_of(one)).digested()
     if member in {
         "getbytes",
         "getstring",
