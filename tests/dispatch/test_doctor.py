@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).resolve().parent.parent.parent / "workflows-templates" / "paid-campaign.yml"
 LEDGER = f"refs/heads/{BRANCH}"
 PATH = ".github/workflows/paid-campaign.yml"
-EXPECTED = Expected(secrets=("RUNNER_E2E_CAMPAIGN_KEY", "OPENAI_API_KEY"))
+EXPECTED = Expected(secrets=("OPENAI_API_KEY",))
 POLICY = {"deployment_branch_policy": {"protected_branches": True, "custom_branch_policies": False}}
 
 
@@ -32,7 +32,7 @@ def ready(double: Server) -> State:
     state = double.state
     state.protected.add("main")
     state.environments["paid-evals"] = dict(POLICY)
-    state.environment_secrets["paid-evals"] = set(EXPECTED.secrets)
+    state.environment_secrets["paid-evals"] = {"RUNNER_E2E_CAMPAIGN_KEY", "OPENAI_API_KEY"}
     state.variables["RUNNER_E2E_ALLOWLIST"] = "[11]"
     state.add_workflow(PATH)
     write(state, TEMPLATE.read_text())
@@ -100,8 +100,9 @@ def without(text: str) -> Callable[[State], Any]:
         (lambda s: setattr(s.workflows[0], "state", "disabled_manually"), "workflow", "failed", "is disabled"),
         (without("inputs.nonce ||"), "workflow", "failed", "run-name"),
         (without("command: claim"), "workflow", "failed", "no step with `command: claim`"),
-        (lambda s: write(s, "on: push\njobs: {}\n"), "workflow", "failed", "inputs nonce, selection, target"),
-        (lambda s: write(s, "on: [\n"), "workflow", "failed", "no valid YAML"),
+        (lambda s: write(s, "on: push\njobs: {}\n"), "workflow", "failed", "no trigger `workflow_dispatch`"),
+        (lambda s: write(s, "on: workflow_dispatch\n"), "workflow", "failed", "input nonce, selection, target: GitHub"),
+        (lambda s: write(s, "on: [\n"), "workflow", "failed", "is no valid workflow"),
     ],
 )
 def test_what_is_missing(double: Server, api: GitHubApi, change: Any, name: str, state: str, said: str) -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.dispatch.client_scene import DEFINITION, PATH
 
 from runner_e2e.dispatch.attachment import Identity
+from runner_e2e.dispatch.definition import MOST_INPUTS
 from runner_e2e.dispatch.preflight import (
     MOST_CHARACTERS,
-    MOST_INPUTS,
     Readiness,
     Request,
     check_inputs,

@@ -57,10 +57,9 @@ def doctor(
 
     Exit code: 0 ready, 1 something is missing, 3 the repository cannot be read.
     """
-    from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE
     from runner_e2e.dispatch.doctor import Expected, examine
 
-    secrets = (DEFAULT_KEY_VARIABLE, *_credentials(catalog_path))
+    secrets = _credentials(catalog_path)
     checks = examine(
         api,
         Expected(workflow=workflow, environment=environment, allowlist=allowlist_variable, secrets=secrets),

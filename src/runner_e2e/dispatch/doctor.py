@@ -2,47 +2,46 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE
 from runner_e2e.cells.wording import count
 from runner_e2e.dispatch.answers import permission_hint
+from runner_e2e.dispatch.definition import CAMPAIGN_INPUTS, cell_problems, dispatch_problems, find_definition
 from runner_e2e.dispatch.gate import parse_allowlist
 from runner_e2e.dispatch.github_api import segment
 from runner_e2e.dispatch.money import usd
-from runner_e2e.dispatch.preflight import may_claim
 from runner_e2e.dispatch.records import RepositoryRecord, read_repository, value_of
 from runner_e2e.dispatch.shared_ledger import BRANCH, SharedLedger
-from runner_e2e.errors import ConfigurationError, GitHubError, RefusedError
-from runner_e2e.yaml_positions import Mapping, Scalar, compose
+from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from runner_e2e.dispatch.answers import Answer
+    from runner_e2e.dispatch.definition import Definition
     from runner_e2e.dispatch.github_api import GitHubApi
-    from runner_e2e.yaml_positions import Node
+    from runner_e2e.errors import Problem
 
-__all__ = ["INPUTS", "Check", "Expected", "examine"]
+__all__ = ["Check", "Expected", "examine"]
 
 State = Literal["ok", "warning", "failed", "unknown"]
 
 _ACTIONS_BOT = 41_898_282  # the account of every GITHUB_TOKEN on github.com
 
-INPUTS = ("nonce", "selection", "target")
-"""What `runner-e2e dispatch seal` makes for a workflow."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """The names that the workflow uses. *secrets* are those of the environment, by name."""
+    """The names that the workflow uses. *secrets* are those of the environment, by name, beside the campaign key's."""
 
     workflow: str = "paid-campaign.yml"
     environment: str = "paid-evals"
     allowlist: str = "RUNNER_E2E_ALLOWLIST"
     secrets: tuple[str, ...] = ()
+    campaign_key: str = DEFAULT_KEY_VARIABLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +54,30 @@ class Check:
     fix: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Subject:
+    """What is examined. The definition of the workflow is read once."""
+
+    api: GitHubApi
+    repository: RepositoryRecord
+    expected: Expected
+
+    @cached_property
+    def definition(self) -> Definition | None:
+        """The workflow on the default branch. Raises :class:`~runner_e2e.errors.GitHubError`."""
+        return find_definition(self.api, self.expected.workflow, self.repository.default_branch)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets that the environment must have: a workflow for single cells needs no campaign key."""
+        key = self.expected.campaign_key
+        with suppress(GitHubError):  # what cannot be read is told where the workflow is looked at
+            found = self.definition
+            if found is not None and not found.takes_campaigns and key not in found.secrets:
+                return self.expected.secrets
+        return (key, *self.expected.secrets)
+
+
 def examine(api: GitHubApi, expected: Expected) -> tuple[Check, ...]:
     """All checks in the order in which a person sets things up.
 
@@ -65,16 +88,18 @@ def examine(api: GitHubApi, expected: Expected) -> tuple[Check, ...]:
     found = [
         Check(name="repository", state="ok", what=f"{repository.full_name}, default branch {repository.default_branch}")
     ]
+    subject = _Subject(api=api, repository=repository, expected=expected)
     for check in _CHECKS:
         try:
-            found += check(api, repository, expected)
+            found += check(subject)
         except GitHubError as error:
             name = check.__name__.strip("_").replace("_", " ")
             found.append(Check(name=name, state="unknown", what=error.problem.what, fix=error.problem.fix))
     return tuple(found)
 
 
-def _actions(api: GitHubApi, _: RepositoryRecord, __: Expected) -> Iterator[Check]:
+def _actions(subject: _Subject) -> Iterator[Check]:
+    api = subject.api
     answer = api.get("actions/permissions", accept={403, 404})
     if answer.status != 200:
         yield _unseen("actions", "the settings of Actions", "administration: read", answer)
@@ -86,7 +111,8 @@ def _actions(api: GitHubApi, _: RepositoryRecord, __: Expected) -> Iterator[Chec
         yield Check(name="actions", state="ok", what="Actions is enabled")
 
 
-def _default_permissions(api: GitHubApi, _: RepositoryRecord, __: Expected) -> Iterator[Check]:
+def _default_permissions(subject: _Subject) -> Iterator[Check]:
+    api = subject.api
     answer = api.get("actions/permissions/workflow", accept={403, 404})
     if answer.status != 200:
         yield _unseen("token", "what GITHUB_TOKEN may do by default", "administration: read", answer)
@@ -101,7 +127,8 @@ def _default_permissions(api: GitHubApi, _: RepositoryRecord, __: Expected) -> I
         yield Check(name="token", state="ok", what="GITHUB_TOKEN may only read by default")
 
 
-def _branch(api: GitHubApi, repository: RepositoryRecord, _: Expected) -> Iterator[Check]:
+def _branch(subject: _Subject) -> Iterator[Check]:
+    api, repository = subject.api, subject.repository
     data = api.get(f"branches/{segment(repository.default_branch)}").data
     if value_of(data, bool, "protected"):
         yield Check(name="default branch", state="ok", what=f"{repository.default_branch} is protected")
@@ -114,7 +141,8 @@ def _branch(api: GitHubApi, repository: RepositoryRecord, _: Expected) -> Iterat
         )
 
 
-def _environment(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Iterator[Check]:
+def _environment(subject: _Subject) -> Iterator[Check]:
+    api, expected = subject.api, subject.expected
     name = expected.environment
     answer = api.get(f"environments/{segment(name)}", accept={404})
     if answer.status == 404:
@@ -137,7 +165,8 @@ def _environment(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Ite
         )
 
 
-def _secrets(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Iterator[Check]:
+def _secrets(subject: _Subject) -> Iterator[Check]:
+    api, expected, wanted = subject.api, subject.expected, subject.secrets
     path = f"environments/{segment(expected.environment)}/secrets"
     answer = api.get(path, accept={403, 404})
     if answer.status != 200:
@@ -145,7 +174,7 @@ def _secrets(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Iterato
         yield _unseen("secrets", what, "environments: read", answer)
         return
     names = {value_of(each, str, "name") for each in api.pages(path, "secrets")}
-    missing = [name for name in expected.secrets if name not in names]
+    missing = [name for name in wanted if name not in names]
     if missing:
         yield Check(
             name="secrets",
@@ -153,12 +182,14 @@ def _secrets(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Iterato
             what=f"{expected.environment} has no secret {', '.join(missing)}",
             fix=f"gh secret set {missing[0]} --env {expected.environment}",
         )
+    elif wanted:
+        yield Check(name="secrets", state="ok", what=f"{expected.environment} has {', '.join(wanted)}")
     else:
-        yield Check(name="secrets", state="ok", what=f"{expected.environment} has {', '.join(expected.secrets)}")
+        yield Check(name="secrets", state="ok", what="no credential is needed by the catalog")
     outside = api.get("actions/secrets", {"per_page": 100}, accept={403, 404})
     if outside.status == 200 and isinstance(outside.data, dict):
         everywhere = {value_of(each, str, "name") for each in outside.data.get("secrets", [])}
-        for name in sorted(everywhere & set(expected.secrets)):
+        for name in sorted(everywhere & set(wanted)):
             yield Check(
                 name="secrets",
                 state="failed",
@@ -167,7 +198,8 @@ def _secrets(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Iterato
             )
 
 
-def _allowlist(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Iterator[Check]:
+def _allowlist(subject: _Subject) -> Iterator[Check]:
+    api, expected = subject.api, subject.expected
     answer = api.get(f"actions/variables/{expected.allowlist}", accept={403, 404})
     fix = f"gh variable set {expected.allowlist} --body '[1234]' (ids by `gh api users/NAME --jq .id`)"
     if answer.status == 403:
@@ -190,65 +222,28 @@ def _allowlist(api: GitHubApi, _: RepositoryRecord, expected: Expected) -> Itera
             )
 
 
-def _workflow(api: GitHubApi, repository: RepositoryRecord, expected: Expected) -> Iterator[Check]:
-    name = expected.workflow
-    answer = api.get(f"actions/workflows/{segment(name)}", accept={404})
-    if answer.status == 404:
-        yield Check(
-            name="workflow",
-            state="failed",
-            what=f"there is no workflow {name} on {repository.default_branch}",
-            fix="copy workflows-templates/paid-campaign.yml to .github/workflows and push it",
-        )
-        return
-    if value_of(answer.data, str, "state") != "active":
-        yield Check(name="workflow", state="failed", what=f"{name} is disabled", fix=f"gh workflow enable {name}")
-    path = value_of(answer.data, str, "path")
-    content = api.get(f"contents/{segment(path)}", {"ref": repository.default_branch}).data
-    yield from _content(path, value_of(content, str, "content"))
+def _workflow(subject: _Subject) -> Iterator[Check]:
+    expected, repository = subject.expected, subject.repository
+    found = subject.definition
+    of = {"name": expected.workflow, "repository": repository.full_name, "branch": repository.default_branch}
+    campaigns = found is None or found.takes_campaigns
+    problems = dispatch_problems(found, inputs=CAMPAIGN_INPUTS, **of) if campaigns else cell_problems(found, **of)
+    failed = [_failed("workflow", problem) for problem in problems]
+    if failed:
+        yield from failed
+    elif found is not None and campaigns:
+        yield Check(name="workflow", state="ok", what=f"{found.path} has the inputs {', '.join(CAMPAIGN_INPUTS)}")
+    elif found is not None:
+        yield Check(name="workflow", state="ok", what=f"{found.path} pays for one cell that is named, and claims")
 
 
-def _content(path: str, encoded: str) -> Iterator[Check]:
-    from runner_e2e.lint.workflow import Workflow
-
-    try:
-        root = compose(base64.b64decode(encoded).decode(), path=path)
-    except (ConfigurationError, binascii.Error, UnicodeDecodeError):
-        yield Check(name="workflow", state="failed", what=f"{path} is no valid YAML", fix=f"runner-e2e lint {path}")
-        return
-    declared = _at(root, "on", "workflow_dispatch", "inputs")
-    names = (
-        {key.value for key, _ in declared.pairs if isinstance(key, Scalar)} if isinstance(declared, Mapping) else set()
-    )
-    missing = [name for name in INPUTS if name not in names]
-    if missing:
-        yield Check(
-            name="workflow",
-            state="failed",
-            what=f"{path} does not have the inputs {', '.join(missing)}",
-            fix="take them from workflows-templates/paid-campaign.yml",
-        )
-    else:
-        yield Check(name="workflow", state="ok", what=f"{path} has the inputs {', '.join(INPUTS)}")
-    run_name = _at(root, "run-name")
-    if not (isinstance(run_name, Scalar) and "inputs.nonce" in run_name.value):
-        yield Check(
-            name="workflow",
-            state="failed",
-            what=f"the run-name of {path} does not end with the nonce: a lost reply could not be found again",
-            fix="run-name: Paid campaign ${{ inputs.nonce || github.run_id }}",
-        )
-
-    if not may_claim(Workflow(root)):
-        yield Check(
-            name="workflow",
-            state="failed",
-            what=f"{path} has no step with `command: claim`: a dispatch that arrives twice would be paid for twice",
-            fix="take the job `claim` from workflows-templates/paid-campaign.yml, and let the paid jobs need it",
-        )
+def _failed(name: str, problem: Problem) -> Check:
+    """A problem that a client would be refused with, for a person who has not sent anything yet."""
+    return Check(name=name, state="failed", what=f"{problem.what}: {problem.why}", fix=problem.fix)
 
 
-def _caps(api: GitHubApi, _: RepositoryRecord, __: Expected) -> Iterator[Check]:
+def _caps(subject: _Subject) -> Iterator[Check]:
+    api = subject.api
     ledger = SharedLedger(api)
     try:
         caps, rooms = ledger.caps(), ledger.rooms()
@@ -272,12 +267,6 @@ def _caps(api: GitHubApi, _: RepositoryRecord, __: Expected) -> Iterator[Check]:
         )
 
 
-def _at(node: Node | None, *names: str) -> Node | None:
-    for name in names:
-        node = node.get(name) if isinstance(node, Mapping) else None
-    return node
-
-
 def _unseen(name: str, what: str, permission: str, answer: Answer) -> Check:
     return Check(
         name=name,
@@ -287,7 +276,7 @@ def _unseen(name: str, what: str, permission: str, answer: Answer) -> Check:
     )
 
 
-_CHECKS: tuple[Callable[[GitHubApi, RepositoryRecord, Expected], Iterator[Check]], ...] = (
+_CHECKS: tuple[Callable[[_Subject], Iterator[Check]], ...] = (
     _actions,
     _default_permissions,
     _branch,
