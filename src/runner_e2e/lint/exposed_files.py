@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.contexts import EVENT_PATH
 from runner_e2e.lint.own_action import own_command
+from runner_e2e.lint.shell.git import holds_copies
 from runner_e2e.lint.shell.machine import visible_taints
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.values import Hole, by_place
@@ -111,7 +112,7 @@ def _exposed(run: Run, step: Step, state: JobState, visible: Visible) -> Iterato
     for path, content in state.files.contents.items():
         # What bash names `/dev/fd/…` is a pipe, gone with the shell of its step.
         is_pipe = bool(path) and isinstance(path[0], str) and path[0].startswith("/dev/")
-        if content.taints and path != (EVENT_PATH,) and not is_pipe:
+        if content.taints and path != (EVENT_PATH,) and not is_pipe and not holds_copies(path):
             yield f"the file `{_shown(path)}`", content
     if step.uses is not None and own_command(run, step.uses, step):
         return  # it takes the id out of every variable before it starts anything

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages import language_of
-from runner_e2e.lint.shell import code, filters, interpreters, jq, make, packages, shells, wrappers
+from runner_e2e.lint.shell import code, filters, git, interpreters, jq, make, packages, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
     environment_lines,
     named_channel,
@@ -478,6 +478,7 @@ _MODELS: dict[str, _Model] = {
     "podman": wrappers.container,
     "nerdctl": wrappers.container,
     "kubectl": wrappers.container,
+    "git": git.run,
     "make": make.run,
     "gmake": make.run,
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from runner_e2e.lint.values import Value
+from runner_e2e.lint.github_address import is_api
+from runner_e2e.lint.values import UNKNOWN, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,18 +29,17 @@ _GH = {
     "release": ("the release", frozenset({"create", "new", "edit", "upload"})),
     "gist": ("the gist", frozenset({"create", "new", "edit", "rename"})),
     "label": ("the label", frozenset({"create", "edit"})),
+    "variable": ("the variable", frozenset({"set"})),
     "repo": ("the page of the repository", frozenset({"create", "new", "edit", "rename"})),
 }
 # Options of all groups that may stand before a verb, and take the next word.
 _REPOSITORY = frozenset({"-R", "--repo"})
 _FIELDS = ("-f", "-F", "--field", "--raw-field", "--input")
+_BODY = re.compile(r"--body|-b|--env-file|-f")
 _CURL_DATA = ("--data", "--form", "--json", "--upload-file")
 # Letters of curl that take nothing may stand before the one that sends: `-sSfd @file`.
 _CURL_LETTER = re.compile(r"-[#0-46BGILMNORSZafgijklnpqsv]*[dFT]")
 _WGET_DATA = ("--post-file", "--post-data", "--body-file", "--body-data")
-_HOSTS = ("api.github.com", "uploads.github.com")
-_ADDRESSES = ("GITHUB_API_URL", "GITHUB_GRAPHQL_URL")
-"""Symbols of texts that are the address of the API."""
 
 
 def publish(machine: Machine, call: Invocation, content: Content) -> None:
@@ -50,6 +50,9 @@ def publish(machine: Machine, call: Invocation, content: Content) -> None:
         subject, sent = _of_client(call)
     else:
         return
+    if subject == "the variable" and not any(_BODY.match(word) for word in _words(call.fields)):
+        # Without a body it is read from standard input.
+        machine.publish(content(Value.literal("-")) or UNKNOWN, start=call.at.start, end=call.at.end, subject=subject)
     for field in sent if subject else ():
         for value in (field.value, content(_operand(field.value))):
             if value is not None:
@@ -113,7 +116,7 @@ def _given(words: list[str], options: tuple[str, ...]) -> Iterator[str]:
 
 def _of_client(call: Invocation) -> tuple[str, tuple[Field, ...]]:
     words = _words(call.fields)
-    addressed = any(_is_address(field.value) for field in call.fields)
+    addressed = any(is_api(field.value) for field in call.fields)
     if not addressed or {"-G", "--get"} & set(words) or any("/secrets/" in word for word in words):
         return "", ()
     options = _CURL_DATA if call.name == "curl" else _WGET_DATA
@@ -125,10 +128,3 @@ def _of_client(call: Invocation) -> tuple[str, tuple[Field, ...]]:
             alone = letter[0] == word if letter else "=" not in word
             sent += call.fields[index + 1 : index + 2] if alone else ()
     return f"what `{call.name}` sends to GitHub's API", tuple(sent)
-
-
-def _is_address(value: Value) -> bool:
-    return any(
-        any(host in piece for host in _HOSTS) if isinstance(piece, str) else piece.symbol in _ADDRESSES
-        for piece in value.pieces()
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.data import parsed, shown, stringified
+from runner_e2e.lint.languages.javascript.requests import fetch
 from runner_e2e.lint.languages.javascript.values import (
     ANY,
     BOOLEAN,
@@ -453,8 +454,9 @@ _FUNCTIONS: dict[str, Native] = {
     **dict.fromkeys(("setTimeout", "setImmediate", "setInterval", "queueMicrotask"), _later),
     **dict.fromkeys(("clearTimeout", "clearInterval", "clearImmediate"), lambda _call: UNDEFINED),
     **dict.fromkeys(("Error", "TypeError", "RangeError", "SyntaxError", "AggregateError"), _error),
-    **dict.fromkeys(("Symbol", "RegExp", "fetch", "AbortController", "TextEncoder", "TextDecoder"), pure),
+    **dict.fromkeys(("Symbol", "RegExp", "AbortController", "TextEncoder", "TextDecoder"), pure),
     **dict.fromkeys(("Headers", "Request", "Response", "FormData", "Intl", "Proxy", "WeakSet"), pure),
+    "fetch": fetch,
     "structuredClone": _same,
     "eval": _evaluated,
     "Map": _map,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.builtins import buffer, function, module_of, object_of, pure
 from runner_e2e.lint.languages.javascript.octokit import MODULES as OCTOKIT
+from runner_e2e.lint.languages.javascript.requests import MODULES as REQUESTS
 from runner_e2e.lint.languages.javascript.starting import MODULES as STARTING
 from runner_e2e.lint.languages.javascript.starting import promisified
 from runner_e2e.lint.languages.javascript.toolkit import MODULES as TOOLKIT
@@ -344,6 +345,7 @@ MODULES: dict[str, Callable[[], Js]] = {
     **STARTING,
     **TOOLKIT,
     **OCTOKIT,
+    **REQUESTS,
     "path": _path,
     "fs": _files,
     "fs/promises": lambda: module_of(_FILE_FUNCTIONS),
@@ -370,8 +372,6 @@ GLOBAL = {
 HARMLESS = frozenset(
     {
         *(
-            "http",
-            "https",
             "http2",
             "net",
             "tls",
@@ -383,7 +383,7 @@ HARMLESS = frozenset(
             "assert/strict",
         ),
         *("querystring", "string_decoder", "perf_hooks", "async_hooks", "module", "v8", "vm", "test"),
-        *("axios", "node-fetch", "undici", "got", "ky", "lodash", "ramda", "semver", "yaml", "js-yaml", "ajv", "zod"),
+        *("lodash", "ramda", "semver", "yaml", "js-yaml", "ajv", "zod"),
         *(
             "uuid",
             "nanoid",
@@ -399,7 +399,7 @@ HARMLESS = frozenset(
         ),
         *("minimatch", "micromatch", "globby", "mime-types", "date-fns", "dayjs", "moment", "tmp", "rimraf", "mkdirp"),
         *("cheerio", "xml2js", "fast-xml-parser", "csv-parse", "marked", "ejs", "handlebars", "mustache", "p-limit"),
-        *("@actions/http-client", "@actions/io", "@actions/glob", "@actions/cache", "@actions/artifact"),
+        *("@actions/io", "@actions/glob", "@actions/cache", "@actions/artifact"),
         *("@actions/tool-cache", "@actions/attest", "@octokit/auth-app"),
         *("@slack/web-api", "jsonwebtoken", "openai", "@anthropic-ai/sdk"),
     }

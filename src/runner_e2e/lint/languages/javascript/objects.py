@@ -87,6 +87,9 @@ class Objects(Machine):
         if thing.kind == "environment":
             return self._variable(name)
         if thing.kind in {"unknown", "harmless"}:
+            own = thing.cells.get(key or "")
+            if own is not None and own.value is not None:
+                return own.value
             return of_thing(Thing(thing.kind, data=f"{thing.data}.{key or '…'}"))
         if thing.kind == "client":
             return of_thing(member(thing, key or "…"))
@@ -185,7 +188,9 @@ class Objects(Machine):
         if thing.kind == "unknown":
             return self.possible(call, call.name or str(thing.data))
         if thing.kind == "harmless":
-            return self.harmless(call)
+            own = thing.cells.get(key)
+            known = own.value if own is not None else None
+            return self.harmless(call) if known is None else self.call_value(known, call)
         if thing.kind == "client":
             return self.call(member(thing, key or "…"), call)
         if thing.kind == "numbers":  # `Math`

@@ -18,6 +18,7 @@ from runner_e2e.lint.languages.python.library import (
     output,
     processes,
     records,
+    requests,
     strings,
     system,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["attribute", "function", "is_standard", "method", "names", "setting"]
 
-_PARTS = (arguments, containers, data, files, functions, output, processes, records, strings, system)
+_PARTS = (arguments, containers, data, files, functions, output, processes, records, requests, strings, system)
 _FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
     name: model for part in _PARTS for name, model in part.FUNCTIONS.items()
 }
@@ -47,7 +48,7 @@ def function(name: str) -> Callable[[Evaluator, Call], Object] | None:
 
 def method(name: str) -> Callable[[Evaluator, Object, Call], Object] | None:
     """The model of a method; ``?.name`` is one of an object that is not known."""
-    return _METHODS.get(name)
+    return _METHODS.get(name) or requests.of_client(name)
 
 
 def attribute(interpreter: Evaluator, name: str) -> Object | None:
