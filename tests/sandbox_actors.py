@@ -20,6 +20,17 @@ ENTRY = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.command import main; "
     "sys.exit(main(sys.argv[1:]))"
 )
+# The same through a fork server; a launch that the server declines is none of what these tests want to see.
+SERVED_ENTRY = (
+    "import os, sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.quick_client import ask; "
+    "status = ask(os.environ['RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]); "
+    "sys.exit('not served' if status is None else status)"
+)
+SERVING = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.fork_server import become_harness; "
+    "become_harness(sys.argv[1:], python=sys.executable)"
+)
+SERVED = " with a fork server"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +44,7 @@ class Actor:
     python: str
     source: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    served: bool = False
 
     @property
     def root(self) -> bool:
@@ -59,8 +71,10 @@ class Actor:
 
     def words(self, *options: object, command: Sequence[object]) -> list[str]:
         """The words of a launch by the quick entry, without those that become the user."""
-        entry = [self.python, "-I", "-S", "-c", ENTRY, str(self.source)]
-        return [*entry, *map(str, options), "--", *map(str, command)]
+        python = [self.python, "-I", "-S", "-c"]
+        entry = [*python, SERVED_ENTRY if self.served else ENTRY, str(self.source)]
+        serving = [*python, SERVING, str(self.source)] if self.served else []
+        return [*serving, *entry, *map(str, options), "--", *map(str, command)]
 
     def launch(
         self, *options: object, command: Sequence[object], quiet: bool = True, **more: Any
@@ -101,7 +115,11 @@ def actors() -> tuple[str, ...]:
 
 
 def make_actor(name: str) -> Iterator[Actor]:
-    """Yields the actor of that name with a fresh place under ``/tmp``, where another user gets to."""
+    """Yields the actor of that name with a fresh place under ``/tmp``, where another user gets to.
+
+    A name that ends with :data:`SERVED` is an actor whose launches a fork server makes.
+    """
+    name, served = name.removesuffix(SERVED), name.endswith(SERVED)
     place = Path(tempfile.mkdtemp(prefix="sandbox-test-")).resolve()
     place.chmod(0o755)
     for directory in ("work", "home", "hidden/own", "hidden/other"):
@@ -114,7 +132,7 @@ def make_actor(name: str) -> Iterator[Actor]:
     give(place, user)
     python, source = _reachable(place, prefix)
     try:
-        yield Actor(name=name, user=user, prefix=prefix, place=place, python=python, source=source)
+        yield Actor(name=name, user=user, prefix=prefix, place=place, python=python, source=source, served=served)
     finally:
         _remove(place)
 
@@ -142,7 +160,7 @@ def _reachable(place: Path, prefix: tuple[str, ...]) -> tuple[str, Path]:
     else:
         raise RuntimeError("no Python that an ordinary user can run: install python3 (3.11 or later)")
     copied = place / "source"
-    for name in ("__init__.py", "errors.py", "kernel.py", "selected_id.py"):
+    for name in ("__init__.py", "errors.py", "existence.py", "gha.py", "kernel.py", "selected_id.py"):
         (copied / "runner_e2e").mkdir(parents=True, exist_ok=True)
         shutil.copyfile(SOURCE / "runner_e2e" / name, copied / "runner_e2e" / name)
     ignored = shutil.ignore_patterns("__pycache__")

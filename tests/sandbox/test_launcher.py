@@ -1,4 +1,4 @@
-"""Launches of real programs, as root and as an ordinary user."""
+"""Launches of real programs, as root and as an ordinary user, by their own process and by a fork server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.sandbox_actors import SERVED, Actor, actors, make_actor
 
 if TYPE_CHECKING:
-    from tests.sandbox_actors import Actor
+    from collections.abc import Iterator
 
 # Put before a launch: seccomp refuses system calls (number -> errno), as an old or a guarded kernel does.
 REFUSING = """
@@ -34,6 +35,12 @@ def launch():
     sys.exit(main(sys.argv[1:]))
 """
 X86_64 = os.uname().machine == "x86_64"
+
+
+@pytest.fixture(params=[*actors(), *(name + SERVED for name in actors())])
+def actor(request: pytest.FixtureRequest) -> Iterator[Actor]:
+    """A user, and the way its launches are made."""
+    yield from make_actor(request.param)
 
 
 def usual(actor: Actor) -> list[object]:
@@ -238,7 +245,9 @@ def test_the_report_says_everything(actor: Actor) -> None:
     assert done.returncode == 0
     document = json.loads(report.read_text())
     assert document["schema"] == "runner-e2e.sandbox-report/v1"
-    assert document["hidden"] == [str(actor.hidden)]
+    servers = [path for path in document["hidden"] if "/runner-e2e-" in path]
+    assert [path for path in document["hidden"] if path not in servers] == [str(actor.hidden)]
+    assert len(servers) == actor.served
     assert document["absent"] == [str(missing)]
     assert document["exposed"] == [str(actor.hidden / "own")]
     assert document["created"] == [str(actor.work / "made")]

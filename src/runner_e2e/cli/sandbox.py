@@ -107,6 +107,34 @@ def execute(command: tuple[str, ...], **options: str | bool | tuple[str, ...] | 
         return failure_status(error.exit_code)
 
 
+@sandbox.command(
+    "serve",
+    cls=WrapperCommand,
+    context_settings={"allow_interspersed_args": False},
+    short_help="Run a harness for which launches stand ready.",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def serve(command: tuple[str, ...]) -> int:
+    """Run COMMAND, a harness, beside a server that keeps the next launch ready.
+
+    Below it `scripts/agent_sandbox.py` asks the server, and takes half the time. The server ends with the harness.
+    Write the command after `--`. 125: the server does not start; 126, 127: COMMAND cannot be executed, or is missing.
+    """
+    import sys
+
+    from runner_e2e.errors import RunnerE2EError, UsageError
+    from runner_e2e.sandbox.command import failure_status
+    from runner_e2e.sandbox.fork_server import become_harness
+
+    try:
+        if not command:
+            raise UsageError("no command is given", fix="write it after --, for example: -- node harness.js")
+        become_harness(command, python=sys.executable)
+    except RunnerE2EError as error:
+        click.echo(f"runner-e2e: {error}", err=True)
+        return failure_status(error.exit_code)
+
+
 @sandbox.command("probe", short_help="Try on this host whether the walls hold.")
 @click.option(
     "--layout", default="paperclip", metavar="NAME", show_default=True, help="Layout to try: a name or a file."

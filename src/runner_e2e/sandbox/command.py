@@ -9,7 +9,9 @@ import time
 
 from runner_e2e.sandbox.arguments import parse_arguments, policy_of
 from runner_e2e.sandbox.launcher import launch
+from runner_e2e.sandbox.origin import Origin
 from runner_e2e.sandbox.policy import DROPPED_VARIABLES, LISTING_VARIABLE
+from runner_e2e.sandbox.quick_client import SERVER_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +37,10 @@ def entry(python: str) -> list[str]:
     return [python, "-I", "-S", "-c", code + "sys.exit(main(sys.argv[1:]))", source]
 
 
-def main(arguments: Sequence[str], also_hide: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str], also_hide: Sequence[str] = (), *, origin: Origin | None = None) -> int:
     """Runs the command that *arguments* name and returns its status, or 125 to 127 after one message."""
     try:
-        return execute(parse_arguments(arguments), also_hide=also_hide, log=_log)
+        return execute(parse_arguments(arguments), also_hide=also_hide, log=_log, origin=origin)
     except KeyboardInterrupt:  # before the launch took over the signals
         return 128 + _SIGINT
     except Exception as error:
@@ -57,15 +59,20 @@ def _log(line: str) -> None:
     os.write(2, os.fsencode(line) + b"\n")
 
 
-def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], None]) -> int:
+def execute(
+    request: Request, *, also_hide: Sequence[str], log: Callable[[str], None], origin: Origin | None = None
+) -> int:
     """Runs the command of *request* and returns its status; raises an error of our tree when it never ran.
 
-    *also_hide* are paths to hide where they exist, such as the CI runner's own files.
+    *also_hide* are paths to hide where they exist, such as the CI runner's own files. *origin* is who asks for it:
+    this process where none is given.
     """
     policy = policy_of(request, os.environ)
     reports = os.environ.get(REPORTS_VARIABLE)
-    policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide))
-    _erase_confidential(policy)
+    policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide, *_own_server()))
+    origin = origin or Origin()
+    if named := _confidential(policy):
+        origin.erase(named)
     files = {request.report: _open(request.report)} if request.report else {}
     begun: list[Report] = []
 
@@ -81,10 +88,10 @@ def execute(request: Request, *, also_hide: Sequence[str], log: Callable[[str], 
 
     listed = _prepare_listed(request.command[0], log)
     if listed is None:
-        outcome = launch(policy, request.command, started=started)
+        outcome = launch(policy, request.command, started=started, origin=origin)
     else:
         with listed:
-            outcome = launch(policy, request.command, started=started, program=listed.descriptor)
+            outcome = launch(policy, request.command, started=started, program=listed.descriptor, origin=origin)
     last = outcome.report.last_lines()
     for line in (*last, *(() if request.quiet else outcome.report.refusals())):
         log(line)
@@ -122,16 +129,19 @@ def failure_status(code: int) -> int:
     return code if code in {126, 127} else 125
 
 
-def _erase_confidential(policy: Policy) -> None:
-    """Takes away what this process still holds of the variables that the policy names: it lives as long as the agent.
+def _own_server() -> tuple[str, ...]:
+    """The directory of the fork server: who reaches it can launch as this process can."""
+    server = os.environ.get(SERVER_VARIABLE, "")
+    return (os.path.dirname(server),) if server.startswith("/") else ()
 
-    A launcher started by a harness that did not take the selected id away would show it in ``/proc/<pid>/environ``.
+
+def _confidential(policy: Policy) -> list[str]:
+    """The variables that the policy names and that the process which asked for the launch still has.
+
+    It lives as long as the agent: started by a harness that did not take the selected id away, it would show it in
+    ``/proc/<pid>/environ``.
     """
-    named = set(policy.environment.drop).difference(DROPPED_VARIABLES)
-    for name in sorted(named & os.environ.keys()):
-        from runner_e2e import selected_id
-
-        selected_id.erase(name)
+    return sorted(set(policy.environment.drop).difference(DROPPED_VARIABLES) & os.environ.keys())
 
 
 def _open(path: str) -> int:

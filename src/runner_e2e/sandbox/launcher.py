@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import select
 
-from runner_e2e import kernel
 from runner_e2e.sandbox import mounts
 from runner_e2e.sandbox.events import Streams, parse
+from runner_e2e.sandbox.origin import Origin
 from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
 from runner_e2e.sandbox.request import Request, pack
-from runner_e2e.sandbox.standby import Standby
 from runner_e2e.sandbox.streams import Relays, refuse_reopening
 
 TYPE_CHECKING = False
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["launch"]
 
-_SIGCHLD, _SIGCONT, _SIGSTOP, _SIGTSTP = 17, 18, 19, 20
-_FROM_TERMINAL = 0x80  # SI_KERNEL
 _BLOCK = 1 << 16
 
 
@@ -44,11 +41,13 @@ def launch(  # noqa: PLR0913
     environment: Mapping[str, str] | None = None,
     started: Callable[[Report], None] | None = None,
     program: int = -1,
+    origin: Origin | None = None,
 ) -> Outcome:
     """Runs *argv* under *policy* with this process's streams, passes signals on, and waits for its end.
 
     Only for a process with one thread; others use :class:`runner_e2e.sandbox.harness.Launcher`. *started* is called
-    once the command runs. *program* is an open file to execute instead of looking for ``argv[0]``.
+    once the command runs. *program* is an open file to execute instead of looking for ``argv[0]``. *origin* is this
+    process where none is given.
     Raises :class:`LaunchError` (125), :class:`CommandNotExecutableError` (126) or :class:`CommandNotFoundError` (127)
     when it does not run.
     """
@@ -71,7 +70,7 @@ def launch(  # noqa: PLR0913
             proxy = _start_proxy(plan)
         progress = Progress(plan, found, created=created, without=without)
         try:
-            _attempt(progress, started, program, proxy)
+            _attempt(progress, started, program, proxy, origin or Origin())
         finally:
             if proxy and progress.refused is None:
                 proxy.close()
@@ -95,7 +94,13 @@ def _terminal() -> tuple[int, ...]:
     return handed_over()
 
 
-def _attempt(progress: Progress, started: Callable[[Report], None] | None, program: int, proxy: Proxy | None) -> None:
+def _attempt(
+    progress: Progress,
+    started: Callable[[Report], None] | None,
+    program: int,
+    proxy: Proxy | None,
+    origin: Origin,
+) -> None:
     """One try, to its end: afterwards *progress* knows what came of it."""
     events_read, events_write = os.pipe2(os.O_CLOEXEC)
     control_read, control_write = os.pipe2(os.O_CLOEXEC)
@@ -103,7 +108,7 @@ def _attempt(progress: Progress, started: Callable[[Report], None] | None, progr
     relays = Relays(progress.plan.steps)
     terminal = _open_terminal(progress.plan)
     door = proxy.open_door() if proxy else None
-    mask = kernel.block_signals()
+    mask = origin.block_signals()
     try:
         stdin, stdout, stderr = relays.inner
         streams = Streams(
@@ -116,13 +121,13 @@ def _attempt(progress: Progress, started: Callable[[Report], None] | None, progr
             terminal=terminal.descriptor if terminal else -1,
             proxy=door.descriptor if door else -1,
         )
-        wait = _begin(progress, streams, mask)
+        wait = _begin(progress, streams, mask, origin)
         if wait is None:
             return
         relays.close_inner()
         while inner:
             os.close(inner.pop())
-        _attend(progress, events_read, control_write, relays=relays, terminal=terminal, started=started)
+        _attend(progress, events_read, control_write, relays=relays, terminal=terminal, started=started, origin=origin)
         wait()
     finally:
         for descriptor in (events_read, control_write, *inner):
@@ -132,7 +137,7 @@ def _attempt(progress: Progress, started: Callable[[Report], None] | None, progr
             terminal.close()
         if door:
             progress.asked = door.end()
-        kernel.unblock_signals(mask)
+        origin.close()
 
 
 def _open_terminal(plan: Plan) -> Foreground | None:
@@ -143,7 +148,7 @@ def _open_terminal(plan: Plan) -> Foreground | None:
     return Foreground()
 
 
-def _begin(progress: Progress, streams: Streams, mask: bytes) -> Callable[[], object] | None:
+def _begin(progress: Progress, streams: Streams, mask: bytes, origin: Origin) -> Callable[[], object] | None:
     """Starts the first process; returns what waits for it, or None when the host refuses."""
     plan = progress.plan
     if plan.mode == "sudo":
@@ -157,7 +162,7 @@ def _begin(progress: Progress, streams: Streams, mask: bytes) -> Callable[[], ob
         return None
     try:
         packed = pack(plan)
-        one = Standby(packed.kind, mask=mask)
+        one = origin.first_processes(packed.kind)
         one.launch(Request(packed=packed, argv=plan.argv, streams=streams, maps=maps))
         one.close()
     except OSError as error:
@@ -166,7 +171,7 @@ def _begin(progress: Progress, streams: Streams, mask: bytes) -> Callable[[], ob
     finally:
         for descriptor in maps.values():
             os.close(descriptor)
-    return lambda: os.waitpid(one.process, 0)
+    return lambda: origin.collect(one.process)
 
 
 def _refuse_clone(plan: Plan, progress: Progress, error: OSError) -> None:
@@ -186,50 +191,29 @@ def _attend(  # noqa: PLR0913 - all that it attends to
     relays: Relays,
     terminal: Foreground | None,
     started: Callable[[Report], None] | None,
+    origin: Origin,
 ) -> None:
-    """Handles events, signals and relayed streams until the first process closes its end."""
-    signals = kernel.signal_descriptor()
+    """Handles events, signals and relayed streams until the first process tells the end, or closes its own."""
+    signals = origin.open()
     waiting = select.poll()
     waiting.register(events, select.POLLIN)
     waiting.register(signals, select.POLLIN)
     relays.register(waiting)
     rest = b""
-    try:
-        while True:
-            for descriptor, _ in waiting.poll(terminal.pause if terminal else None):
-                if descriptor == signals:
-                    _pass_on(os.read(signals, 128), control, terminal)
-                elif descriptor != events:
-                    relays.move(descriptor, waiting)
-                elif block := os.read(events, _BLOCK):
-                    *lines, rest = (rest + block).split(b"\n")
-                    for line in lines:
-                        progress.hear(parse(line), started)
-                else:
-                    relays.drain()
-                    return
-            if terminal and progress.started:
-                terminal.enter(control)
-    finally:
-        os.close(signals)
-
-
-def _pass_on(message: bytes, control: int, terminal: Foreground | None) -> None:
-    """Sends one signal on: those of the terminal to the agent's whole group."""
-    signal = message[0]
-    code = int.from_bytes(message[8:12], "little", signed=True)
-    if signal == _SIGCHLD:
-        return
-    if signal == _SIGCONT and terminal:
-        terminal.resume(control)
-    try:
-        if signal == _SIGTSTP:
-            os.write(control, bytes([_SIGSTOP, 1]))
-            if terminal:
-                terminal.leave(control)
-            os.kill(os.getpid(), _SIGSTOP)
-            os.write(control, bytes([_SIGCONT, 1]))
-        else:
-            os.write(control, bytes([signal, int(code == _FROM_TERMINAL)]))
-    except BrokenPipeError:
-        return
+    while progress.status is None:
+        for descriptor, _ in waiting.poll(terminal.pause if terminal else None):
+            if descriptor == signals:
+                if not origin.pass_on(control, terminal):
+                    waiting.unregister(signals)
+            elif descriptor != events:
+                relays.move(descriptor, waiting)
+            elif block := os.read(events, _BLOCK):
+                *lines, rest = (rest + block).split(b"\n")
+                for line in lines:
+                    progress.hear(parse(line), started)
+            else:
+                relays.drain()
+                return
+        if terminal and progress.started:
+            terminal.enter(control)
+    relays.drain()

@@ -22,7 +22,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Kind", "Packed", "Request", "pack", "pair", "receive", "receive_descriptors", "send", "send_descriptors"]
+__all__ = [
+    "Kind",
+    "Packed",
+    "Request",
+    "pack",
+    "pair",
+    "receive",
+    "receive_descriptors",
+    "receive_exactly",
+    "send",
+    "send_descriptors",
+]
 
 NO_MAPS: Mapping[tuple[int, int], int] = {}
 
@@ -101,17 +112,10 @@ def send(connection: _socket.socket, request: Request) -> None:
 def receive(connection: _socket.socket) -> Request | None:
     """The next request; None once the sender is gone."""
     head, descriptors = receive_descriptors(connection, 8)
-    length = int.from_bytes(head, "little")
-    if len(head) < 8 or length > _LONGEST:
+    content = receive_exactly(connection, int.from_bytes(head, "little")) if len(head) == 8 else None
+    if content is None:
         return None
-    blocks = []
-    while length:
-        block = connection.recv(length)
-        if not block:
-            return None
-        blocks.append(block)
-        length -= len(block)
-    plan, kind, agent, owners, argv, streams, maps = marshal.loads(b"".join(blocks))  # noqa: S302 - see above
+    plan, kind, agent, owners, argv, streams, maps = marshal.loads(content)  # noqa: S302 - see above
     return Request(
         packed=Packed(
             plan=plan, kind=Kind(**dict(zip(Kind.__fields__, kind, strict=True))), agent=agent, owners=owners
@@ -120,6 +124,20 @@ def receive(connection: _socket.socket) -> Request | None:
         streams=Streams(**dict(zip(streams, descriptors, strict=False))),
         maps=dict(zip(maps, descriptors[len(streams) :], strict=True)),
     )
+
+
+def receive_exactly(connection: _socket.socket, length: int) -> bytes | None:
+    """The next *length* bytes; None once the sender is gone, or where they are more than a request can have."""
+    if length > _LONGEST:
+        return None
+    blocks = []
+    while length:
+        block = connection.recv(length)
+        if not block:
+            return None
+        blocks.append(block)
+        length -= len(block)
+    return b"".join(blocks)
 
 
 def send_descriptors(connection: _socket.socket, message: bytes, descriptors: Sequence[int]) -> None:

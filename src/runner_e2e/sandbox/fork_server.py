@@ -1,0 +1,217 @@
+"""A server that keeps a worker ready for the next launch of a harness in any language.
+
+The quick entry script asks it instead of loading this product anew: see :mod:`runner_e2e.sandbox.quick_client`. Each
+launch is made by a fork of its own, as the script would make it: in its directory, with its environment and streams.
+
+It lives as long as the harness for which it was started. Whoever it serves can launch as the harness can. So it serves
+only processes in the harness's surroundings that can read a token beside the socket; their directory is hidden from
+every agent.
+"""
+
+from __future__ import annotations
+
+import _socket  # see request.py
+import gc
+import marshal
+import os
+import select
+
+from runner_e2e import kernel
+from runner_e2e.sandbox import fork_worker, init, inside
+from runner_e2e.sandbox.quick_client import SERVER_VARIABLE, TOKEN, TOKEN_BYTES
+from runner_e2e.sandbox.request import Kind
+from runner_e2e.sandbox.surroundings import read_surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
+
+__all__ = ["HELLO", "become_harness", "command", "serve"]
+
+HELLO = b"sandbox fork server 1\n"
+SOCKET = "socket"
+_WAITING = 128
+_SIGCHLD, _SIGPIPE, _SIGXFSZ = 17, 13, 25
+_QUIET = 20  # milliseconds without a request: see service.py
+_PAUSE = 200  # milliseconds until it is tried again when the host has no room for a process
+_LONGEST = 4096
+
+
+def command(python: str, directory: str, *, harness: int) -> list[str]:
+    """The command that starts a server for the process *harness*, in the *directory*; it says hello on its output."""
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); from runner_e2e import gha; "
+        "from runner_e2e.sandbox.fork_server import serve; "
+        "serve(sys.argv[2], harness=int(sys.argv[3]), runner_files=gha.runner_files)"
+    )
+    return [python, "-I", "-S", "-c", code, source, directory, str(harness)]
+
+
+def become_harness(words: Sequence[str], *, python: str) -> NoReturn:
+    """Starts a server and becomes the harness that *words* name, which finds it in its environment.
+
+    Raises :class:`LaunchError` (125) where no server starts, :class:`CommandNotExecutableError` (126) or
+    :class:`CommandNotFoundError` (127) where there is no such harness; the server then ends with this process.
+    """
+    from runner_e2e import errors
+
+    environment = {**os.environ, SERVER_VARIABLE: _start(python)}
+    for signal in (_SIGPIPE, _SIGXFSZ):
+        kernel.default_action(signal)  # Python ignores them, and an exec would pass that on
+    try:
+        os.execvpe(words[0], list(words), environment)  # noqa: S606 - this process becomes it
+    except FileNotFoundError as error:
+        why = f"there is no {words[0]}" if "/" in words[0] else "it is not on PATH"
+        raise errors.CommandNotFoundError(f"{words[0]}: command not found", why=why, fix="check its name") from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        fix = "check its permissions, and the interpreter that its first line names"
+        raise errors.CommandNotExecutableError(f"{words[0]}: cannot be executed", why=why, fix=fix) from error
+
+
+def _start(python: str) -> str:
+    """Starts a server for this process, whatever program it becomes; returns the path of the socket.
+
+    The server is not a child of this process, which may wait for any of its own.
+    """
+    harness = os.getpid()
+    directory = _make_directory()
+    hello, theirs = os.pipe2(os.O_CLOEXEC)
+    child = os.fork()
+    if child == 0:
+        _become_server(command(python, directory, harness=harness), theirs)
+    os.close(theirs)
+    os.waitpid(child, 0)
+    with open(hello, "rb", buffering=0) as file:
+        if file.read(len(HELLO)) == HELLO:
+            return os.path.join(directory, SOCKET)
+    import shutil
+
+    from runner_e2e.errors import LaunchError
+
+    shutil.rmtree(directory, ignore_errors=True)
+    why = f"{python} could not run it; what it wrote stands above"
+    raise LaunchError("the fork server did not start", why=why, fix="check that this Python starts with -I -S")
+
+
+def _make_directory() -> str:
+    """A new directory for the socket, in which nobody else can look, where agents keep nothing."""
+    import tempfile
+
+    from runner_e2e.errors import LaunchError
+
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else "")
+    place = runtime if runtime and os.access(runtime, os.W_OK | os.X_OK) else None
+    try:
+        return os.path.realpath(tempfile.mkdtemp(prefix="runner-e2e-", dir=place))
+    except OSError as error:
+        why = f"{error.strerror or error} ({error.filename})"
+        raise LaunchError("the fork server has no place for its socket", why=why, fix="set TMPDIR") from error
+
+
+def _become_server(words: Sequence[str], output: int) -> NoReturn:
+    """For a fresh fork: a grandchild without terminal, environment and open files becomes the server."""
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(output, 1)
+            os.closerange(3, 2**31 - 1)
+            os.execve(words[0], list(words), {})  # noqa: S606 - no shell is wanted
+    finally:
+        os._exit(0)
+
+
+def serve(directory: str, *, harness: int, runner_files: Callable[[], Sequence[os.PathLike[str]]]) -> None:
+    """Serves until the process *harness* is gone, then removes *directory*, which must be new and only its own."""
+    surroundings = read_surroundings(os.getpid())
+    os.chdir(directory)  # the kernel takes no long address
+    listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    listening.bind(SOCKET)
+    listening.listen(_WAITING)
+    token = os.urandom(TOKEN_BYTES)
+    _write_token(token)
+    life = os.pidfd_open(harness)
+    os.write(1, HELLO)
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    kernel.ignore(_SIGCHLD)
+    kernel.set_child_subreaper()  # what a worker leaves ends without a trace here
+    init.hide_arguments()
+    inside.assemble_filter()
+    fork_worker.load()
+    gc.disable()
+    gc.freeze()
+    try:
+        trade = fork_worker.Trade(surroundings=surroundings, token=token, runner_files=runner_files)
+        _Server(listening, life, trade).run()
+    finally:
+        for name in (SOCKET, TOKEN):
+            os.unlink(name)
+        os.rmdir(directory)
+
+
+def _write_token(token: bytes) -> None:
+    descriptor = os.open(TOKEN, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    os.write(descriptor, token)
+    os.close(descriptor)
+
+
+class _Server:
+    """Keeps one worker waiting at the socket."""
+
+    def __init__(self, listening: _socket.socket, life: int, trade: fork_worker.Trade) -> None:
+        self.listening = listening
+        self.life = life
+        self.trade = trade
+        self.idle = -1  # the pipe of the worker that waits
+        self.busy: set[int] = set()  # those of workers that have not told the kind of their launch yet
+        self.kind: Kind | None = None
+
+    def run(self) -> None:
+        """Makes a worker in the first quiet moment after the last one has work, or at once for a client that waits."""
+        self._fork()
+        while True:
+            waiting = select.poll()
+            clients = self.listening.fileno()
+            for descriptor in (self.life, clients if self.idle < 0 else self.idle, *self.busy):
+                waiting.register(descriptor, select.POLLIN)
+            ready = {descriptor for descriptor, _ in waiting.poll(_QUIET if self.idle < 0 else None)}
+            if self.life in ready:
+                return
+            for descriptor in ready - {clients}:
+                self._hear(descriptor)
+            if self.idle < 0 and (not ready or clients in ready):
+                self._fork()
+
+    def _hear(self, news: int) -> None:
+        """Takes what a worker says: that it has a client, of what kind the launch is, or that it ended."""
+        content = os.read(news, _LONGEST)
+        if self.idle == news:
+            self.idle = -1
+            if not content:
+                select.poll().poll(_PAUSE)  # something has killed it
+        kind = content.removeprefix(fork_worker.TAKEN)
+        if kind:
+            self.kind = Kind(**dict(zip(Kind.__fields__, marshal.loads(kind), strict=True)))  # noqa: S302 - our own fork
+        self.busy.add(news)
+        if kind or not content:
+            self.busy.discard(news)
+            os.close(news)
+
+    def _fork(self) -> None:
+        news, theirs = os.pipe2(os.O_CLOEXEC)
+        server = os.getpid()
+        try:
+            if os.fork() == 0:
+                os.close(news)
+                fork_worker.work(self.listening, theirs, self.trade, self.kind, server=server)
+            self.idle = news
+        except OSError:
+            os.close(news)
+            select.poll().poll(_PAUSE)  # a client that waits too long launches by itself
+        finally:
+            os.close(theirs)

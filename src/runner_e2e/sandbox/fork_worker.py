@@ -1,0 +1,223 @@
+"""One launch for a client of the fork server, in a process of its own that was made before the client came."""
+
+from __future__ import annotations
+
+import _socket  # see request.py
+import marshal
+import os
+import select
+import struct
+
+from runner_e2e import kernel
+from runner_e2e.sandbox import command, quick_client, request
+from runner_e2e.sandbox.origin import Origin
+from runner_e2e.sandbox.planning import make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.policy import Policy
+from runner_e2e.sandbox.record import Record
+from runner_e2e.sandbox.standby import Standby
+from runner_e2e.sandbox.surroundings import SurroundingsError, read_surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import NoReturn
+
+    from runner_e2e.sandbox.request import Kind
+    from runner_e2e.sandbox.terminal import Foreground
+
+__all__ = ["TAKEN", "Trade", "load", "work"]
+
+TAKEN = b"t"
+
+_SO_PEERPIDFD = 77  # Linux 6.5
+_SIGCHLD, _SIGKILL = 17, 9
+_MOST_SIGNALS = 512
+_PATIENCE = 2.0  # seconds for a client to begin
+
+
+class Trade(Record):
+    """What workers are told: the surroundings of those they work for, and how to find the CI runner's own files."""
+
+    surroundings: Mapping[str, bytes]
+    token: bytes
+    runner_files: Callable[[], Sequence[os.PathLike[str]]]
+
+
+def load() -> None:
+    """Imports now what only some launches need, for all workers."""
+    from runner_e2e import errors  # noqa: F401
+    from runner_e2e.sandbox import hosts, launcher, layouts, limits, policy_json, report, watch  # noqa: F401
+
+
+def work(listening: _socket.socket, news: int, trade: Trade, kind: Kind | None, *, server: int) -> NoReturn:
+    """Waits for one client, launches for it, and never returns. For a fresh fork of the server.
+
+    *kind* is that of the launch before: what is needed for another one like it is made now. *news* is the pipe to the
+    server: a byte when a client has come, then the kind of its launch.
+    """
+    status = quick_client.LOST
+    try:
+        kernel.set_parent_death_signal(_SIGKILL)
+        if os.getppid() != server:
+            os._exit(0)  # it had gone before
+        kernel.default_action(_SIGCHLD)
+        origin = _Client(news, kind)
+        _warm()
+        descriptor, _ = listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - as socket.accept() does
+        os.write(news, TAKEN)
+        listening.close()
+        origin.connection = _socket.socket(fileno=descriptor)
+        trusted = _is_alike(origin.connection, trade.surroundings) and _has_token(origin.connection, trade.token)
+        if origin.send(quick_client.ACCEPTED if trusted else quick_client.DECLINED) and trusted:
+            words = _take_over(origin.connection)
+            if words is not None:
+                origin.answer(_launch(words, trade, origin))
+        status = 0
+    except BaseException:  # noqa: BLE001 - nothing may come back into the caller's code from this fork
+        _show_defect()
+    os._exit(status)
+
+
+def _warm() -> None:
+    """Goes the way of a launch that starts nothing: what this process shares with the server is copied when written."""
+    host = read_host()
+    nothing = Policy()
+    found = survey(nothing, directory="/", environment={}, user=host.user)
+    make_plan(found, nothing, (), host=host, mode=modes_of(host)[0], environment={})
+    kernel.prefault()
+
+
+def _is_alike(connection: _socket.socket, surroundings: Mapping[str, bytes]) -> bool:
+    """Whether the client is in the same surroundings as the harness, so that it gains nothing by a launch from here.
+
+    An agent that found a way to the socket is not: it has other namespaces, another user, or fewer privileges.
+    """
+    try:
+        process, _, _ = struct.unpack("3i", connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
+        life = connection.getsockopt(_socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError:
+        return False  # without it, its number may be another's by now
+    try:
+        alike = process > 0 and read_surroundings(process) == surroundings
+    except SurroundingsError:
+        return False
+    ended = select.poll()
+    ended.register(life, select.POLLIN)
+    alike = alike and not ended.poll(0)
+    os.close(life)
+    return alike
+
+
+def _has_token(connection: _socket.socket, token: bytes) -> bool:
+    """Whether the client could read the token, which the sandbox hides."""
+    try:
+        connection.settimeout(_PATIENCE)
+        sent = request.receive_exactly(connection, len(token))
+        connection.settimeout(None)
+    except OSError:
+        return False
+    return sent == token
+
+
+def _take_over(connection: _socket.socket) -> tuple[str, ...] | None:
+    """Takes the place of the client: its directory, environment and streams. Its words; None when it is gone."""
+    head, descriptors = request.receive_descriptors(connection, 8)
+    if len(head) < 8 or len(descriptors) != 4:
+        return None
+    content = request.receive_exactly(connection, int.from_bytes(head, "little"))
+    if content is None:
+        return None
+    words, environment = marshal.loads(content)  # noqa: S302 - from one who could run this code without us
+    *streams, directory = descriptors
+    os.fchdir(directory)
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    os.environb.clear()
+    os.environb.update(environment)
+    return tuple(map(os.fsdecode, words))
+
+
+def _launch(words: Sequence[str], trade: Trade, origin: _Client) -> int | None:
+    """The status of the launch; None where the client has to do it."""
+    try:
+        return command.main(words, [os.fspath(path) for path in trade.runner_files()], origin=origin)
+    except DeclinedError:
+        return None
+    except Exception:  # noqa: BLE001 - as the script itself would end
+        _show_defect()
+        return 1
+
+
+def _show_defect() -> None:
+    import traceback
+
+    os.write(2, traceback.format_exc().encode())
+
+
+class DeclinedError(Exception):
+    """The client has to launch by itself."""
+
+
+class _Client(Origin):
+    """The process that asks a worker for a launch: what it sends are the signals that come to it."""
+
+    connection: _socket.socket
+
+    def __init__(self, news: int, kind: Kind | None) -> None:
+        super().__init__()
+        self.news = news
+        self.standby: Standby | None = None
+        if kind:
+            self.block_signals()
+            self.close()
+            self.standby = Standby(kind, mask=self.mask, warm=True)
+
+    def open(self) -> int:
+        """The connection."""
+        return self.connection.fileno()
+
+    def pass_on(self, control: int, _: Foreground | None) -> bool:
+        """Sends on what came; a client that is gone ends its command."""
+        message = self.connection.recv(_MOST_SIGNALS)
+        try:
+            os.write(control, message or bytes([_SIGKILL, 0]))
+        except BrokenPipeError:
+            return False
+        return bool(message)
+
+    def erase(self, _: Sequence[str]) -> None:
+        """Only the client can take a variable out of its own memory."""
+        raise DeclinedError
+
+    def first_processes(self, kind: Kind) -> Standby:
+        """Those that stand ready, if they are of that *kind*."""
+        if self.news >= 0:
+            os.write(self.news, marshal.dumps(tuple(kind.values().values())))
+            os.close(self.news)
+            self.news = -1
+        one, self.standby = self.standby, None
+        if one and one.kind == kind and one.lives():
+            return one
+        if one:
+            one.close()
+        return super().first_processes(kind)
+
+    def collect(self, process: int) -> None:
+        """Leaves it to the server: the client need not wait for the end of a process that has told everything."""
+
+    def answer(self, status: int | None) -> None:
+        """Tells the client how its command ended, or that it has to launch by itself. Its streams are closed before."""
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for number in (0, 1, 2):
+            os.dup2(nothing, number)
+        self.send(quick_client.DECLINED if status is None else quick_client.ENDED + bytes([status & 0xFF]))
+
+    def send(self, answer: bytes) -> bool:
+        """Whether the client is still there to hear it."""
+        try:
+            self.connection.sendall(answer)
+        except OSError:
+            return False
+        return True

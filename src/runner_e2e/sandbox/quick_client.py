@@ -1,0 +1,179 @@
+"""Asks a fork server for a launch: what the quick entry script does where there is one.
+
+Nothing is imported here that this does not need: the launch itself is as quick as the start of this interpreter.
+"""
+
+from __future__ import annotations
+
+import _socket  # `socket` makes its constants enumerations: as dear as all of this
+import marshal
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Sequence
+    from types import FrameType
+    from typing import Any, Self
+else:
+    import _signal  # as above
+
+__all__ = ["ACCEPTED", "DECLINED", "ENDED", "LOST", "SERVER_VARIABLE", "TOKEN", "TOKEN_BYTES", "ask"]
+
+SERVER_VARIABLE = "RUNNER_E2E_SANDBOX_SERVER"
+
+# The file beside the socket whose content a client sends first: in every sandbox of ours it is hidden, also where
+# Landlock alone lets sockets be reached.
+TOKEN = "token"  # noqa: S105 - its name
+TOKEN_BYTES = 32
+
+# What the server says, a byte each: yes, no, and how the command ended (its status follows). What it hears after the
+# request are signals, two bytes each: the number, and whether it is for the whole group.
+ACCEPTED, DECLINED, ENDED = b"a", b"d", b"e"
+_PATIENCE = 2.0  # seconds for an answer of a server that was stopped or is out of memory
+_LONGEST_ADDRESS = 100  # of the 108 bytes that a socket's address has room for
+
+_SIGCONT, _SIGSTOP, _SIGTSTP = 18, 19, 20
+# Nothing to pass on: faults of this process itself, what cannot be caught, children, and what Python ignores.
+_OWN = frozenset({4, 5, 7, 8, 9, 11, 13, 17, 19, 25, 31})
+LOST = 125  # the status where it is not known how the command ended
+
+
+def ask(server: str, arguments: Sequence[str]) -> int | None:
+    """Launches with *arguments* through the *server* at that path, and returns the status of the command.
+
+    None where there is no server, or one that does not launch for this process: then nothing was started.
+    """
+    if _has_terminal() or not _has_streams():
+        return None  # only a process of a terminal can carry it, and what is closed is for the launcher to refuse
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    try:
+        with open(os.path.join(os.path.dirname(server), TOKEN), "rb", buffering=0) as file:
+            token = file.read()
+        connection.settimeout(_PATIENCE)
+        connection.connect(_address(server))
+        connection.send(token)
+    except OSError:
+        return None
+    with _Signals(connection) as signals:
+        # Nothing is sent before: a server that does not answer would keep the streams open, whoever launches then.
+        if _receive(connection) != ACCEPTED:
+            return None
+        connection.settimeout(None)
+        return _launch(connection, arguments, signals)
+
+
+def _launch(connection: _socket.socket, arguments: Sequence[str], signals: _Signals) -> int | None:
+    """The status of the launch; None where none was begun."""
+    try:
+        _send(connection, arguments)
+    except OSError:
+        return None  # the server is gone, and had not heard all
+    signals.begin()
+    answer = _receive(connection)
+    if answer == ENDED and (status := _receive(connection)):
+        return status[0]
+    if answer == DECLINED:
+        return None
+    # Whether it had begun is not known, so it is not started again. The command ends with its server.
+    os.write(2, b"agent_sandbox: the fork server ended during the launch, and the command with it\n")
+    return LOST
+
+
+def _receive(connection: _socket.socket) -> bytes:
+    """The next byte; none once the server is gone."""
+    try:
+        return connection.recv(1)
+    except OSError:
+        return b""
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return os.isatty(0)
+    return True
+
+
+def _has_streams() -> bool:
+    """Whether all three are open: what is opened now would stand in the place of one that is not."""
+    try:
+        for number in (0, 1, 2):
+            os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _address(path: str) -> str:
+    """*path*, or a short way to it: the kernel takes no long one."""
+    if len(os.fsencode(path)) < _LONGEST_ADDRESS:
+        return path
+    directory, name = os.path.split(path)
+    return f"/proc/self/fd/{os.open(directory, os.O_PATH | os.O_CLOEXEC)}/{name}"
+
+
+def _send(connection: _socket.socket, arguments: Sequence[str]) -> None:
+    """Sends the request: eight bytes of length with four descriptors, then the words and the environment."""
+    # As bytes: the server's locale is not this process's.
+    content = marshal.dumps((tuple(map(os.fsencode, arguments)), tuple(os.environb.items())), 2)
+    here = os.open(".", os.O_PATH | os.O_CLOEXEC)
+    numbers = b"".join(number.to_bytes(4, "little") for number in (0, 1, 2, here))
+    connection.sendmsg([len(content).to_bytes(8, "little")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
+    connection.sendall(content)
+    os.close(here)
+
+
+class _Signals:
+    """Sends what comes to this process to the command. What came to one that is not launched here comes again."""
+
+    def __init__(self, connection: _socket.socket) -> None:
+        self.connection = connection
+        self.begun = False
+        self.pending: list[int] = []
+        self.former: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in range(1, _signal.NSIG):
+            if number in _OWN:
+                continue
+            try:
+                action = _signal.getsignal(number)
+                if action != _signal.SIG_IGN:
+                    _signal.signal(number, self.handle)
+                    self.former[number] = action
+            except (OSError, ValueError):
+                continue  # the C library's own
+        return self
+
+    def handle(self, number: int, _: FrameType | None) -> None:
+        """Sends one signal on, or keeps it until the launch is asked for."""
+        if not self.begun:
+            self.pending.append(number)
+        elif number == _SIGTSTP:
+            self.send(_SIGSTOP, group=True)
+            os.kill(os.getpid(), _SIGSTOP)
+            self.send(_SIGCONT, group=True)
+        else:
+            self.send(number)
+
+    def begin(self) -> None:
+        """Sends from now on, first what was kept."""
+        self.begun = True
+        while self.pending:
+            self.handle(self.pending.pop(0), None)
+
+    def send(self, signal: int, *, group: bool = False) -> None:
+        """Sends one; to a server that is gone, nothing."""
+        try:
+            self.connection.send(bytes([signal, group]))
+        except OSError:
+            return
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+        for number, action in self.former.items():
+            _signal.signal(number, action)
+        for number in self.pending:
+            os.kill(os.getpid(), number)

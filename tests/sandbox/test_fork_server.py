@@ -1,0 +1,304 @@
+"""A fork server and what launches through it: for whom it works, how it ends, and what it never does.
+
+That a launch through it is like any other is tested where launches are: see test_launcher.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.sandbox_actors import SERVED, Actor, actors, make_actor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A harness in Python: launches for itself what its arguments say, each a line of JSON.
+HARNESS = """
+import json, os, subprocess, sys
+python, source = sys.argv[1:3]
+ask = (
+    "import os, sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.quick_client import ask; "
+    "print('answer', ask(os.environ['RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]), flush=True)"
+)
+client = [python, "-I", "-S", "-c", ask, source, "--quiet"]
+"""
+
+
+@pytest.fixture(params=[name + SERVED for name in actors()])
+def served(request: pytest.FixtureRequest) -> Iterator[Actor]:
+    """A user whose launches a fork server makes."""
+    yield from make_actor(request.param)
+
+
+def harness(actor: Actor, body: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """Runs *body* as a harness below a fork server; it ends in a second where it hangs."""
+    words = [*serving(actor), actor.python, "-I", "-c", HARNESS + body, actor.python, actor.source]
+    return actor.run(words, **more)
+
+
+def serving(actor: Actor) -> list[str]:
+    return actor.words(command=[])[:6]
+
+
+def test_a_harness_launches_many_times_and_at_once(served: Actor) -> None:
+    body = """
+running = [
+    subprocess.Popen([*client, "--", "/bin/sh", "-c", f"echo {n}; exit {n}"], stdout=subprocess.PIPE, text=True)
+    for n in range(6)
+]
+print(sorted(one.communicate()[0] for one in running))
+for n in range(3):
+    print(subprocess.run([*client, "--", "/bin/sh", "-c", f"exit {n}"], stdout=subprocess.PIPE, text=True).stdout)
+"""
+    done = harness(served, body)
+    assert done.stdout.split("\n")[0] == str([f"{n}\nanswer {n}\n" for n in range(6)])
+    assert done.stdout.split("\n")[1:] == ["answer 0", "", "answer 1", "", "answer 2", "", ""]
+
+
+def test_the_launch_has_the_directory_the_environment_and_the_words_of_the_client(served: Actor) -> None:
+    body = r"""
+os.makedirs("deeper/é".encode())
+os.chdir("deeper/é".encode())
+environment = {**os.environb, b"ODD": b"\xff\n=", b"LANG": b"C"}
+done = subprocess.run(
+    [*client, "--report", "report.json", "--", "/bin/sh", "-c", 'printf "%s|" "$1" "$ODD" "$PWD"; cat', "", b"\xfe x"],
+    stdout=subprocess.PIPE, input=b"in", env=environment, check=False,
+)
+print(ascii(done.stdout), os.path.exists("report.json"))
+"""
+    out = harness(served, body).stdout
+    place = str(served.work / "deeper" / "é").encode()
+    assert out == ascii(b"\xfe x|\xff\n=|" + place + b"|inanswer 0\n") + " True\n"
+
+
+ATTACK = """
+import socket, sys
+connection = socket.socket(socket.AF_UNIX)
+try:
+    connection.connect(sys.argv[1])
+    connection.sendall(bytes(32))
+    print("served" if connection.recv(1) == b"a" else "refused")
+except OSError:
+    print("out of reach")
+"""
+ATTACKED = """
+server = os.environ["RUNNER_E2E_SANDBOX_SERVER"]
+place = os.path.dirname(server)
+script = f'ls {place}; cat {place}/token; env | grep -c RUNNER_E2E; exec "$@"'
+for more in ([], ["--without", "mounts"], ["--without", "mounts", "--without", "keyrings", "--keep-user"]):
+    words = [*client, *more, "--", "/bin/sh", "-c", script, "sh", python, "-I", "-S", "-c", ATTACK, server]
+    print(subprocess.run(words, capture_output=True, text=True).stdout, end="")
+"""
+
+
+@pytest.mark.parametrize("head", ["", "from runner_e2e import kernel; kernel.forbid_new_privileges(); "])
+def test_the_agent_finds_no_way_to_the_server(served: Actor, head: str) -> None:
+    body = f"{HARNESS}\nATTACK = {ATTACK!r}\n{ATTACKED}"
+    serve = [word.replace("become_harness(", f"{head}become_harness(", 1) for word in serving(served)]
+    done = served.run([*serve, served.python, "-I", "-c", body, served.python, served.source])
+    # Landlock alone lets it come to the socket, and with the same rights as the server it may look the same, too.
+    assert done.stdout.replace("out of reach", "refused") == "0\nrefused\nanswer 0\n" * 3
+    assert done.stdout.startswith("0\nout of reach\n")
+
+
+ELSEWHERE = """
+change = {change!r}
+change = "import os, sys; sys.path.insert(0, sys.argv[1]); from runner_e2e import kernel; " + change + "; "
+done = subprocess.run([python, "-I", "-S", "-c", change + ask, source, "--", "/bin/true"], stdout=subprocess.PIPE)
+print(done.stdout.decode())
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "kernel.forbid_new_privileges()",
+        "os.umask(0o077)",
+        "os.nice(1)",
+        "import runner_e2e.sandbox.seccomp as s; kernel.forbid_new_privileges(); kernel.install_filter(s.program())",
+    ],
+)
+def test_other_surroundings_are_not_served(served: Actor, change: str) -> None:
+    assert harness(served, ELSEWHERE.format(change=change)).stdout == "answer None\n\n"
+
+
+@pytest.mark.parametrize("namespace", ["NEWNS", "NEWPID", "NEWUSER", "NEWNET", "NEWIPC"])
+def test_other_namespaces_are_not_served(namespace: str) -> None:
+    for actor in make_actor("root" + SERVED):
+        change = f"kernel.unshare(kernel.CLONE_{namespace}); os.fork() and (os.wait(), os._exit(0))"
+        assert harness(actor, ELSEWHERE.format(change=change)).stdout == "answer None\n\n"
+
+
+def test_another_user_is_not_served() -> None:
+    for actor in make_actor("root" + SERVED):
+        body = """
+server = os.environ["RUNNER_E2E_SANDBOX_SERVER"]
+os.chmod(os.path.dirname(server), 0o755)
+os.chmod(server, 0o666)
+done = subprocess.run(["setpriv", "--reuid=4242", "--regid=4242", "--clear-groups", "--", *client, "--", "/bin/true"],
+                      stdout=subprocess.PIPE, text=True)
+print(done.stdout)
+"""
+        assert harness(actor, body).stdout == "answer None\n\n"
+
+
+def test_a_client_with_a_confidential_variable_launches_by_itself(served: Actor) -> None:
+    policy = served.work / "policy.json"
+    policy.write_text(json.dumps({"schema": "runner-e2e.sandbox-policy/v1", "environment": {"drop": ["CASE"]}}))
+    body = f"""
+words = [*client, "--policy", {str(policy)!r}, "--", "/bin/true"]
+for environment in ({{**os.environ, "CASE": "x"}}, os.environ):
+    print(subprocess.run(words, stdout=subprocess.PIPE, text=True, env=environment).stdout)
+"""
+    assert harness(served, body).stdout == "answer None\n\nanswer 0\n\n"
+
+
+def test_refusals_and_bad_options_are_told_as_ever(served: Actor) -> None:
+    body = """
+for words in (["--hide", "/nowhere/at/all"], ["--nonsense"], ["--help"]):
+    done = subprocess.run([*client, *words, "--", "/bin/true"], capture_output=True, text=True)
+    print(done.stdout.splitlines()[-1], done.stderr.splitlines()[:1])
+"""
+    lines = harness(served, body).stdout.splitlines()
+    assert lines[0] == "answer 125 ['agent_sandbox: hidden path /nowhere/at/all is refused']"
+    assert lines[1] == "answer 125 ['agent_sandbox: unknown option --nonsense']"
+    assert lines[2].startswith("answer 0 ")
+
+
+def test_the_server_ends_with_the_harness_and_leaves_nothing(served: Actor) -> None:
+    out = harness(served, 'print(os.environ["RUNNER_E2E_SANDBOX_SERVER"])').stdout.strip()
+    wait_until(lambda: not Path(out).parent.exists())
+    assert not [words for words in commands() if out in words]
+
+
+def test_the_harness_has_no_child_that_it_did_not_start(served: Actor) -> None:
+    body = """
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("none")
+"""
+    assert harness(served, body).stdout == "none\n"
+
+
+def test_a_launch_ends_with_a_harness_that_is_killed(served: Actor) -> None:
+    name = f"62{os.getpid()}{time.monotonic_ns() % 100000}"
+    body = f"""
+one = subprocess.Popen([*client, "--", "/bin/sh", "-c", "echo ready; exec sleep {name}"])
+one.wait()
+"""
+    words = [*serving(served), served.python, "-I", "-c", HARNESS + body, served.python, str(served.source)]
+    with subprocess.Popen(
+        [*served.prefix, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=served.work,
+        env=served.environment(),
+        stdin=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+        out, error = process.communicate(timeout=30)
+    assert out == "answer 125\n"
+    assert error == "agent_sandbox: the fork server ended during the launch, and the command with it\n"
+    wait_until(lambda: not [words for words in commands() if name in words])
+
+
+def test_a_server_that_was_killed_is_done_without(served: Actor) -> None:
+    body = """
+import signal, time
+server = os.environ["RUNNER_E2E_SANDBOX_SERVER"]
+names = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+def directory(process):
+    try:
+        return os.readlink(f"/proc/{process}/cwd")
+    except OSError:
+        return ""
+servers = [process for process in names if directory(process) == os.path.dirname(server)]
+for process in servers:
+    os.kill(process, signal.SIGKILL)
+print(bool(servers))
+print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
+"""
+    assert harness(served, body).stdout == "True\nanswer None\n\n"
+
+
+def test_a_worker_that_was_killed_is_replaced(served: Actor) -> None:
+    body = """
+import signal, time
+server = os.environ["RUNNER_E2E_SANDBOX_SERVER"]
+def parent(process):
+    try:
+        return int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+def directory(process):
+    try:
+        return os.readlink(f"/proc/{process}/cwd")
+    except OSError:
+        return ""
+for _ in range(3):
+    names = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    alike = [process for process in names if directory(process) == os.path.dirname(server)]
+    for process in alike:
+        if parent(process) in alike:
+            os.kill(process, signal.SIGKILL)
+    print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout.strip())
+"""
+    assert harness(served, body).stdout == "answer 0\n" * 3
+
+
+def test_a_terminal_is_left_to_the_client(served: Actor) -> None:
+    body = """
+import pty
+def read(descriptor):
+    return os.read(descriptor, 1024)
+sys.stdout.flush()
+pty.spawn([*client, "--", "/bin/true"], read)
+"""
+    assert "answer None" in harness(served, body).stdout
+
+
+def test_the_clients_signals_reach_its_own_command(served: Actor) -> None:
+    body = """
+import signal
+script = "trap 'echo got; exit 9' TERM; echo ready; while :; do sleep 0.05; done"
+first, second = (
+    subprocess.Popen([*client, "--", "/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(2)
+)
+for one in (first, second):
+    one.stdout.readline()
+first.send_signal(signal.SIGTERM)
+print(first.communicate()[0], second.poll())
+second.kill()
+print(second.communicate()[0] == "")
+"""
+    assert harness(served, body).stdout == "got\nanswer 9\n None\nTrue\n"
+
+
+def wait_until(condition: object) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if condition():  # type: ignore[operator]
+            return
+        time.sleep(0.02)
+    raise AssertionError("it did not come to pass")
+
+
+def commands() -> list[str]:
+    found = []
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                found.append((path / "cmdline").read_bytes().decode(errors="replace"))
+            except OSError:
+                continue
+    return found
