@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
 from runner_e2e.lint.actions import report_argument, use_action
+from runner_e2e.lint.container_options import option_variables
 from runner_e2e.lint.contexts import (
     EVENT_PATH,
     OUTCOMES,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.repository import Document
     from runner_e2e.lint.run import Run
     from runner_e2e.lint.texts import Reader
-    from runner_e2e.lint.values import Label, Step
+    from runner_e2e.lint.values import Label, Step, Value
     from runner_e2e.lint.workflow import Job
     from runner_e2e.yaml_positions import Node
 
@@ -232,10 +233,7 @@ class _WorkflowRunner:
             environment=environment,
             files=self.files,
             in_container=job.get("container") is not None,
-            container={
-                key.value: self.reader.value(item, contexts, f"into the variable `{key.value}` of the container")
-                for key, item in entries(Block(job.get("container")).get("env"))
-            },
+            container=self._container_variables(Block(job.get("container")), contexts),
             windows=any("windows" in label.lower() for label in labels),
         )
         defaults = (job.default_run, self.workflow.default_run)
@@ -249,6 +247,16 @@ class _WorkflowRunner:
             report_output(self.run, self.reader, item, results, subject=subject, masks=state.masks)
             value = self.reader.value(item, results, f"into {subject}")
             found[key.value] = of_value(state.masks.passing(value))
+        return found
+
+    def _container_variables(self, container: Block, contexts: Mapping[str, Data]) -> dict[str, Value]:
+        """What ``env`` and ``options`` of the container of a job give every script in it."""
+        found: dict[str, Value] = {}
+        options = container.scalar("options")
+        if options is not None:
+            found = option_variables(self.reader.value(options, contexts, "into the options of the container"))
+        for key, item in entries(container.get("env")):
+            found[key.value] = self.reader.value(item, contexts, f"into the variable `{key.value}` of the container")
         return found
 
     def _containers(self, job: Job, contexts: Mapping[str, Data]) -> None:

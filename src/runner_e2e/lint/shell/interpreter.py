@@ -31,6 +31,7 @@ from runner_e2e.lint.shell.ir import (
     Subshell,
 )
 from runner_e2e.lint.shell.loops import Loops, join_states
+from runner_e2e.lint.shell.machine import Invocation
 from runner_e2e.lint.shell.parameters import calculate
 from runner_e2e.lint.shell.parser import parse
 from runner_e2e.lint.shell.patterns import matches
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from runner_e2e.lint.shell.ir import Redirection
-    from runner_e2e.lint.shell.machine import Invocation
     from runner_e2e.lint.source import Source
 
 __all__ = ["Interpreter"]
@@ -222,14 +222,16 @@ class Interpreter(Loops):
         state.files, state.command_files, state.status = ends.files, ends.command_files, ends.status
         state.listen(ends)
 
-    def enclosed(self, body: Command, inner: State) -> State | None:
-        """Runs *body* as a shell of its own; the state at its end, whichever way it ends."""
+    def enclosed(self, body: Command, inner: State, startup: Value = EMPTY) -> State | None:
+        """Runs *body* as a shell of its own, the file *startup* before it; the state at its end, however it ends."""
         saved = self.exits, self.loops, self.returns, self.suspects
         self.exits, self.loops, self.returns, self.suspects = [], [], [], []
         self.depth += 1
         if self.depth > _MAX_CALLS * 2:
             self.give_up(body.start, body.end, "nested too deeply to follow")
         else:
+            if startup != EMPTY:
+                self._start_up(startup, body, inner)
             self.execute(body, inner)
         self.run_exit_trap(inner)
         self.depth -= 1
@@ -421,14 +423,31 @@ class Interpreter(Loops):
         program, error = parse(source, bash=self.bash)
         saved, self.source = self.source, source
         readers, self.readers = self.readers, []
+        startup = inner.lookup("BASH_ENV") if self.bash else None
         try:
-            return self.enclosed(program, inner)
+            return self.enclosed(program, inner, EMPTY if startup is None else startup.plain())
         finally:
             self.readers = readers
             if error is not None:
                 start = source.start(error.offset)
                 self.give_up(start, max(source.end(error.offset), start), error.message)
             self.source = saved
+
+    def _start_up(self, path: Value, program: Command, inner: State) -> None:
+        """What ``BASH_ENV`` names is run by every bash that runs a script, before that; its text is expanded."""
+        if self.starting:
+            return  # a shell that it starts would start up in the same way, without an end
+        first = program.commands[0] if isinstance(program, Sequence) and program.commands else program
+        span = (first.start, first.end)
+        self.starting = True
+        try:
+            file = self.expand_again(path, inner, span)
+            fields = (Field(Value.literal("."), "one", *span), Field(file, "one", *span))
+            options, inner.options = inner.options, inner.options - {"e"}
+            self.call_builtin(".", Invocation(fields, inner, first, {}))
+            inner.options = inner.options | options
+        finally:
+            self.starting = False
 
     def run_text(self, text: Value, state: State, span: tuple[int, int]) -> None:
         """See :meth:`Machine.run_text`."""

@@ -160,6 +160,7 @@ class Machine(ABC):
         self.steps = 0
         self.conditions = 0
         self.depth = 0
+        self.starting = False  # the file that ``BASH_ENV`` names is being run
         self.process_depth = 0  # programs in other languages that start one another
         self.serial = new_serial()
         self._fresh = 0

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages import language_of
 from runner_e2e.lint.shell import interpreters, shells
-from runner_e2e.lint.shell.command_files import split_line
+from runner_e2e.lint.shell.command_files import append, entries, lines, split_line
 from runner_e2e.lint.shell.filesystem import environment_lines, read_channel, read_file, tainted_names, write_channel
 from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.parameters import join_list
-from runner_e2e.lint.shell.state import NULL, Channel, Field, exact
+from runner_e2e.lint.shell.state import NULL, Channel, CommandFile, Field, exact
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join, normal
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["container", "find", "parallel", "run", "xargs"]
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_JOINED = re.compile(r"-e[A-Za-z_]")
 _RESET_KEEPS = ("HOME", "PATH", "TERM", "LANG", "USER", "LOGNAME", "SHELL", "DISPLAY")
 
 
@@ -279,10 +280,19 @@ def container(machine: Machine, call: Invocation) -> None:
     given: dict[str, Value] = {}
     arguments = call.fields[1:]
     for index, one in enumerate(arguments):
-        text = _text(one)
+        text = _prefix(one.value)
         value = arguments[index + 1].value if index + 1 < len(arguments) else EMPTY
+        if text.startswith("--env-file"):
+            file = value if text == "--env-file" else _after(one.value, len("--env-file="))
+            given |= _file_of_variables(machine, call, file)
+            continue
+        if text == "--env-host":  # podman
+            given |= call.environment
+            continue
         if text.startswith("--env="):
-            value = Value.literal(text.removeprefix("--env="))
+            value = _after(one.value, len("--env="))
+        elif _JOINED.match(text):
+            value = _after(one.value, 2)
         elif text not in ("-e", "--env"):
             continue
         prefix = _prefix(value)
@@ -298,6 +308,17 @@ def container(machine: Machine, call: Invocation) -> None:
             output = _output_inside(machine, call, arguments[index:], given) | UNKNOWN
             break
     write_channel(machine, call.state, 1, output, call.span)
+
+
+def _file_of_variables(machine: Machine, call: Invocation, file: Value) -> dict[str, Value]:
+    """What ``--env-file`` gives: a variable of each line, with its value, or with that which it has here."""
+    content = append(CommandFile(), read_file(machine, call.state, file, call.environment))
+    found = {name: value for name, value in entries(content).items() if name != "*"}
+    for line in lines(content):
+        name = line.constant or ""
+        if name in call.environment:
+            found[name] = call.environment[name]
+    return found
 
 
 def _runs_in_container(name: str, operands: tuple[Field, ...]) -> bool:
