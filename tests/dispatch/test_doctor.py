@@ -128,3 +128,22 @@ def test_what_the_token_may_not_see_is_unknown(double: Server, api: GitHubApi, p
 def test_an_unreadable_repository_is_an_error(connect: Callable[..., GitHubApi]) -> None:
     with pytest.raises(GitHubError, match="404"):
         examine(connect(repository="octo/none"), EXPECTED)
+
+
+def test_a_workflow_for_single_cells_needs_no_campaign_key(api: GitHubApi, ready: State) -> None:
+    path = ".github/workflows/paid-cell.yml"
+    ready.add_workflow(path)
+    text = (TEMPLATE.parent / "paid-cell.yml").read_text()
+    ready.write_file(path, "main", text.encode(), "workflow", None)
+    ready.environment_secrets["paid-evals"] = {"OPENAI_API_KEY"}
+    expected = Expected(workflow="paid-cell.yml", secrets=("OPENAI_API_KEY",))
+    checks = examine(api, expected)
+    assert [check for check in checks if check.state != "ok"] == []
+    (check,) = [check for check in checks if check.name == "workflow"]
+    assert check.what == f"{path} pays for one cell that is named, and claims"
+    ready.write_file(
+        path, "main", text.replace("secrets.OPENAI", "secrets.RUNNER_E2E_CAMPAIGN_KEY || secrets.OPENAI").encode(),
+        "with a key", ready.files("main")[path],
+    )  # fmt: skip
+    (check,) = [check for check in examine(api, expected) if check.state != "ok"]
+    assert check.what == "paid-evals has no secret RUNNER_E2E_CAMPAIGN_KEY"

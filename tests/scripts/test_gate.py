@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.github_double.server import Server
+from tests.github_double.state import Job as Work
 from tests.github_double.state import Run, State
 
 from runner_e2e.cells.handles import handle, random_key
@@ -253,6 +254,53 @@ def test_the_plan_refuses(job: Job, inputs: dict[str, Any], environ: dict[str, s
     assert not job.outputs
 
 
+ID = "PAPERCLIP_RUNNER_E2E_SELECTED_ID"
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "matrix"),
+    [
+        (CATALOG, {}, False),
+        (CATALOG, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, True),
+        (f"plain-ids: true{CATALOG}", {}, True),
+    ],
+    ids=["no key", "a key", "plain ids"],
+)
+def test_the_plan_of_the_cell_whose_id_is_in_the_environment(
+    job: Job, text: str, environ: dict[str, str], matrix: bool
+) -> None:
+    (job.directory / ".github" / "runner-e2e.yml").write_text(text)
+    job.environ = {ID: CANARY, **environ}
+    done = job.step("plan")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (job.outputs["cells"], job.outputs["reserved"]) == ("1", "1000000")
+    assert ("matrix" in job.outputs) is matrix
+    if matrix and environ:
+        assert [entry["handle"] for entry in entries(job)] == [handle(KEY, CANARY)]
+    assert "plan: 1 cell, expected cost $0.50 an attempt, at most 2 attempts each" in done.stdout
+    if "plain-ids" not in text:
+        written = [(job.directory / name).read_text() for name in ("output", "summary")]
+        assert "canary" not in "".join([done.stdout, done.stderr, *written])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "chosen", "said"),
+    [
+        ({"suites": "chat"}, CANARY, "excludes selectors and a sealed selection"),
+        ({"all": "true"}, CANARY, "excludes selectors and a sealed selection"),
+        ({"sealed_selection": "sealed1.x"}, CANARY, "excludes selectors and a sealed selection"),
+        ({}, CANARY + "x", "names no cell that may run (it is not shown here)"),
+        ({}, "not an id", ID),
+    ],
+)
+def test_the_plan_refuses_an_id(job: Job, inputs: dict[str, Any], chosen: str, said: str) -> None:
+    job.environ = {ID: chosen}
+    done = job.step("plan", **inputs)
+    assert (done.returncode, said in done.stdout) == (2, True), done.stdout + done.stderr
+    assert "canary" not in done.stdout + done.stderr
+    assert not job.outputs
+
+
 def test_a_cell_that_is_sealed_twice_is_one_cell(job: Job) -> None:
     job.environ = {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}
     sealed = seal([CANARY, CANARY], key=KEY, nonce="n", repository="octo/evals")
@@ -426,6 +474,53 @@ def test_what_is_not_known_keeps_its_share(job: Job, ledger: SharedLedger) -> No
     assert ledger.spent("day") == 1_250_000
 
 
+def single(job: Job) -> dict[str, str]:
+    """What the plan of one cell without a campaign key hands on, after it was claimed."""
+    job.environ = {ID: CANARY}
+    assert job.step("plan").returncode == 0
+    plan = job.outputs
+    job.environ = {}
+    assert claimed(job, plan).returncode == 0
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("usage", "charged", "state"),
+    [(known(0.25), 250_000, "settled"), (Usage(), None, "reserved")],
+    ids=["a known cost", "an unknown one"],
+)
+def test_a_single_cell_is_settled_by_its_own_record(
+    job: Job, ledger: SharedLedger, usage: Usage, charged: int | None, state: str
+) -> None:
+    """Its handle is made with a key that only its own job has had."""
+    ledger.set_caps(day=DOLLAR)
+    plan = single(job)
+    record(job, handle(random_key(), CANARY), usage)
+    claim = f"manual-{job.run.id}:{job.run.id}:1"
+    done = job.step("settle", github_token="token-of-alice", claim=claim, cells=plan["cells"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (entry,) = ledger.entries(f"run-{job.run.id}")
+    assert (entry.charged, entry.state) == (charged, state)
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "charged"), [("skipped", 0), ("success", None), ("", None)], ids=["not begun", "begun", "lost"]
+)
+def test_a_single_cell_without_a_record(job: Job, ledger: SharedLedger, conclusion: str, charged: int | None) -> None:
+    ledger.set_caps(day=DOLLAR)
+    plan = single(job)
+    step = {"name": "Run the cell", "number": 1, "status": "completed", "conclusion": conclusion or None}
+    job.run.last.jobs.append(
+        Work(id=991, name="Paid cell", attempt=1, status="completed", conclusion="failure", runner=1, steps=[step])
+    )
+    job.run.last.status = "completed"
+    claim = f"manual-{job.run.id}:{job.run.id}:1"
+    done = job.step("settle", github_token="token-of-alice", claim=claim, cells=plan["cells"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (entry,) = ledger.entries(f"run-{job.run.id}")
+    assert entry.charged == charged
+
+
 def test_nothing_to_settle(job: Job, ledger: SharedLedger) -> None:
     plan = planned(job)
     inputs: dict[str, Any] = {
@@ -445,6 +540,7 @@ def test_nothing_to_settle(job: Job, ledger: SharedLedger) -> None:
         ({"claim": ""}, 3, "this job has no claim"),
         ({"claim": "n:1:1"}, 3, "the claim is that of run 1"),
         ({"matrix": ""}, 2, "the input `matrix` is not the plan's"),
+        ({"matrix": "", "cells": "2"}, 2, "the input `matrix` is not the plan's"),
         ({"matrix": "[]"}, 2, "the input `matrix` is not the plan's"),
         ({"matrix": '{"include": [{"handle": "x"}]}'}, 2, "the input `matrix` is not the plan's"),
         ({"matrix": '{"include": [{"handle": 1}]}'}, 2, "the input `matrix` is not the plan's"),

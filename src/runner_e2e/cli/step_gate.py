@@ -12,6 +12,8 @@ from runner_e2e import gha
 from runner_e2e.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from runner_e2e.cells.model import Catalog, Cell
     from runner_e2e.dispatch.github_api import GitHubApi
     from runner_e2e.dispatch.run_reservations import Bill
@@ -46,10 +48,12 @@ def gate() -> int:
 
 
 def plan() -> int:
-    """Turns selectors or a sealed selection into a matrix. Raises what the selectors, the seal and the matrix raise."""
+    """Turns selectors, a sealed selection, or the one id in the environment into a matrix, and says what it may cost.
+
+    Raises what the selectors, the seal, :func:`~runner_e2e.engine.local.take_cell` and the matrix raise.
+    """
     from runner_e2e.cells.catalog import read_catalog
     from runner_e2e.cells.handles import campaign_keys
-    from runner_e2e.cells.matrix import MAXIMUM_JOBS, make_matrix
     from runner_e2e.cells.model import DEFAULT_CATALOG_PATH
     from runner_e2e.cells.wording import count, expected_cost
     from runner_e2e.dispatch.run_reservations import bill_of
@@ -57,7 +61,33 @@ def plan() -> int:
     keys = campaign_keys(os.environ)
     catalog = read_catalog(Path(gha.read_input("configuration", default=DEFAULT_CATALOG_PATH)))
     sealed = gha.read_input("sealed-selection")
-    cells, key = _unsealed(catalog, sealed, keys) if sealed else (_selected(catalog), next(iter(keys), None))
+    key = next(iter(keys), None)
+    named = bool(os.environ.get(catalog.selected_id.variable))
+    if named:
+        cells = _named(catalog, sealed=sealed)
+    elif sealed:
+        cells, key = _unsealed(catalog, sealed, keys)
+    else:
+        cells = _selected(catalog)
+    # Without a key a cell has no name that tells the next job and nobody else which one it is.
+    unnamed = named and key is None and not catalog.plain_ids
+    matrix = {} if unnamed else _matrix(catalog, cells, key)
+    bill = bill_of(catalog, cells)
+    reserved = "" if bill.reserved is None else str(bill.reserved)
+    gha.write_outputs({**matrix, "cells": str(bill.cells), "reserved": reserved})
+    said = f"{count(bill.cells, 'cell')}, {expected_cost(cells)} an attempt"
+    print(f"plan: {said}, at most {count(1 + catalog.retries, 'attempt')} each")
+    if bill.reserved is None:
+        text = "what this run may cost is not known, and caps refuse it\nfix: write `expected-cost` into the catalog"
+        print(gha.annotation("warning", text, title="runner-e2e plan"))
+    gha.append_summary(f"**Plan:** {said}.\n")
+    return 0
+
+
+def _matrix(catalog: Catalog, cells: Sequence[Cell], key: bytes | None) -> dict[str, str]:
+    """The outputs that make the jobs of *cells*."""
+    from runner_e2e.cells.matrix import MAXIMUM_JOBS, make_matrix
+
     made = make_matrix(catalog, cells, key=key)
     if len(made.shards) > 1:
         raise UsageError(
@@ -65,22 +95,7 @@ def plan() -> int:
             fix="seal it with `runner-e2e dispatch seal`, which makes several runs of it, or select fewer cells",
         )
     (shard,) = made.shards
-    bill = bill_of(catalog, cells)
-    gha.write_outputs(
-        {
-            "matrix": json.dumps(shard.to_data(), separators=(",", ":")),
-            "cells": str(bill.cells),
-            "reserved": "" if bill.reserved is None else str(bill.reserved),
-            "max-parallel": str(made.max_parallel),
-        }
-    )
-    said = f"{count(made.cells, 'cell')}, {expected_cost(cells)} an attempt"
-    print(f"plan: {said}, at most {count(1 + catalog.retries, 'attempt')} each")
-    if bill.reserved is None:
-        text = "what this run may cost is not known, and caps refuse it\nfix: write `expected-cost` into the catalog"
-        print(gha.annotation("warning", text, title="runner-e2e plan"))
-    gha.append_summary(f"**Plan:** {said}.\n")
-    return 0
+    return {"matrix": json.dumps(shard.to_data(), separators=(",", ":")), "max-parallel": str(made.max_parallel)}
 
 
 def claim() -> int:
@@ -153,6 +168,18 @@ def _unsealed(catalog: Catalog, sealed: str, keys: tuple[bytes, ...]) -> tuple[t
                 fix="plan the campaign from the catalog of the target",
             ) from None
     return tuple(cells), opened.key
+
+
+def _named(catalog: Catalog, *, sealed: str) -> tuple[Cell, ...]:
+    """The one cell whose id is in the environment, which is taken out of it."""
+    from runner_e2e.engine.local import take_cell
+
+    if sealed or _selectors() or gha.read_input("all", default="false") != "false":
+        raise UsageError(
+            f"the variable {catalog.selected_id.variable} excludes selectors and a sealed selection",
+            fix="give the id of one cell, or select cells",
+        )
+    return (take_cell(catalog),)
 
 
 def _selected(catalog: Catalog) -> tuple[Cell, ...]:

@@ -65,14 +65,20 @@ def _claim(contexts: gha.RunContexts) -> Claim:
 
 
 def _handles() -> tuple[str, ...]:
-    """The cells that the run was to pay for, by the plan's matrix."""
+    """The cells that the run was to pay for, by the plan's matrix; empty for a single one, of which there is none."""
     from runner_e2e.cells.handles import is_handle
 
+    text = gha.read_input("matrix")
+    if not text and gha.read_input("cells") == "1":
+        return ()
     try:
-        matrix = json.loads(gha.read_input("matrix"))
+        matrix = json.loads(text)
         handles = tuple(each["handle"] for each in matrix["include"])
     except (ValueError, KeyError, TypeError, RecursionError):
         handles = ()
     if not handles or not all(isinstance(each, str) and is_handle(each) for each in handles):
-        raise UsageError("the input `matrix` is not the plan's", fix="give `matrix: ${{ needs.plan.outputs.matrix }}`")
+        raise UsageError(
+            "the input `matrix` is not the plan's",
+            fix="give `matrix: ${{ needs.plan.outputs.matrix }}`, or `cells` alone for one cell that its id named",
+        )
     return tuple(dict.fromkeys(handles))

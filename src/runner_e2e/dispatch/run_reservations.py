@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["Bill", "Settlement", "authorise_within_caps", "bill_of", "claim_within_caps", "settle_run"]
 
 
+_NAMELESS = "cell"
+"""What a single cell is called that left no record; no job has this in its name."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bill:
     """What a run is expected to cost at most: *reserved* micro-dollars for all planned attempts, None where unknown."""
@@ -106,18 +110,19 @@ def settle_run(
 ) -> Settlement | None:
     """Writes what the attempt that holds *claim* has cost by its *records*; all cell jobs of it are over.
 
-    *handles* name the cells it was to pay for. What has no known cost keeps its share of the reservation. None where
-    nothing is reserved for the claim, or the repository keeps no ledger. Raises
-    :class:`~runner_e2e.errors.GitHubError` where it should be tried again later.
+    *handles* name the cells it was to pay for; none are given for a single cell, which its records name. What has no
+    known cost keeps its share of the reservation. None where nothing is reserved for the claim, or the repository keeps
+    no ledger. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried again later.
     """
     ledger = SharedLedger(api)
     entry = ledger.of_nonce(claim.name)
     if entry is None:
         return None
-    # The ledger has one sum for all cells. At least 1, so that what is unknown shows in the sum.
-    share = max(1, -(-(entry.reserved or 0) // max(1, len(handles))))
-    expected = [PlannedCell(handle=each, expected=share, reserved=share) for each in handles]
     own = _of_attempt(api, claim, records)
+    names = tuple(handles) or tuple(dict.fromkeys(each.handle for each in own)) or (_NAMELESS,)
+    # The ledger has one sum for all cells. At least 1, so that what is unknown shows in the sum.
+    share = max(1, -(-(entry.reserved or 0) // len(names)))
+    expected = [PlannedCell(handle=each, expected=share, reserved=share) for each in names]
     joined = join(expected, own)
     if joined.without_record:
         joined = join(expected, own, job_states(api, claim.run, only_attempt=claim.attempt, inside=True))

@@ -22,6 +22,8 @@ DOCS = REPOSITORY / "docs" / "action.md"
 MORE_RIGHTS = {
     ("workflow-security.yml", None): {"security-events": "write"},
     ("paid-cell.yml", None): {"actions": "read"},
+    ("paid-cell.yml", "claim"): {"actions": "read", "contents": "write"},
+    ("paid-cell.yml", "results"): {"actions": "read", "contents": "write"},
     ("paid-campaign.yml", None): {"actions": "read"},
     ("paid-campaign.yml", "claim"): {"actions": "read", "contents": "write"},
     ("paid-campaign.yml", "results"): {"actions": "read", "contents": "write"},
@@ -94,18 +96,20 @@ def test_a_template_has_its_properties_and_one_pin_of_this_action(path: Path) ->
     assert len({name for name in uses(load(path)) if name.startswith("org/runner-e2e-action@")}) == 1
 
 
-def test_the_paid_template_keeps_id_and_keys_in_one_step() -> None:
+def test_the_paid_template_keeps_keys_in_one_step_and_the_id_in_two() -> None:
     workflow = load(REPOSITORY / "workflows-templates" / "paid-cell.yml")
     assert list(workflow["on"]) == ["workflow_dispatch"]
-    assert list(workflow["jobs"]) == ["gate", "cell"]
+    assert list(workflow["jobs"]) == ["gate", "plan", "claim", "cell", "results"]
     job = workflow["jobs"]["cell"]
-    assert job["environment"]
-    assert job["needs"] == "gate"
+    assert [name for name, each in workflow["jobs"].items() if "environment" in each] == ["cell"]
+    assert job["needs"] == ["gate", "claim"]
     text = json.dumps(workflow)
     with_secrets = [step for step in job["steps"] if "secrets." in json.dumps(step)]
     assert [step["id"] for step in with_secrets] == ["run"]
     assert text.count("secrets.") == json.dumps(with_secrets[0]).count("secrets.")
-    assert text.count("inputs.selected-id") == json.dumps(with_secrets[0]["env"]).count("inputs.selected-id") == 1
+    with_id = [step for each in workflow["jobs"].values() for step in each["steps"] if "selected-id" in str(step)]
+    assert [step["with"]["command"] for step in with_id] == ["plan", "run"]
+    assert text.count("inputs.selected-id") == sum(str(step["env"]).count("inputs.selected-id") for step in with_id)
     assert job["steps"][0]["with"] == {"command": "setup"}
     assert "inputs" not in json.dumps([workflow["concurrency"], workflow["name"], job["name"]])
 
