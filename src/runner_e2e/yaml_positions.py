@@ -150,7 +150,8 @@ class Scalar(Node):
     def __init__(  # noqa: PLR0913, PLR0917 - built once for every scalar of a file: keywords would cost a third more
         self, source: Source, start: int, end: int, tag: str | None, anchor: str | None, value: str, style: str
     ) -> None:
-        super().__init__(source, start, end, tag, anchor)
+        # As in the constructor of Node: to call it would take a fifth more.
+        self.source, self.start, self.end, self.tag, self.anchor = source, start, end, tag, anchor  # type: ignore[misc]
         self.value: Final = value
         self.style: Final = style
         self._segments: tuple[list[int], list[int]] | None = None
@@ -192,7 +193,7 @@ class Sequence(Node):
     __slots__ = ("flow", "items")
 
     def __init__(self, source: Source, start: int, tag: str | None, anchor: str | None, *, flow: bool) -> None:
-        super().__init__(source, start, start, tag, anchor)
+        self.source, self.start, self.end, self.tag, self.anchor = source, start, start, tag, anchor  # type: ignore[misc]
         self.flow: Final = flow
         self.items: tuple[Node, ...] = ()
 
@@ -211,7 +212,7 @@ class Mapping(Node):
     __slots__ = ("flow", "pairs")
 
     def __init__(self, source: Source, start: int, tag: str | None, anchor: str | None, *, flow: bool) -> None:
-        super().__init__(source, start, start, tag, anchor)
+        self.source, self.start, self.end, self.tag, self.anchor = source, start, start, tag, anchor  # type: ignore[misc]
         self.flow: Final = flow
         self.pairs: tuple[tuple[Node, Node], ...] = ()
 
@@ -451,15 +452,16 @@ class _Composer:
         """The last node finished, which is the root."""
         root: Node | None = None
         documents = 0
+        scalar, stack = self.scalar, self.open
         for event in events:
             kind = type(event)
             if kind is ScalarEvent:
-                root = node = self.scalar(event)
+                root = node = scalar(event)
                 # What `add` does, for most nodes are scalars.
                 if node.anchor:
                     self.weights[id(node)] = 1
-                if self.open:
-                    _, children, total = self.open[-1]
+                if stack:
+                    _, children, total = stack[-1]
                     children.append(node)
                     total[0] += 1
             elif kind is MappingStartEvent or kind is SequenceStartEvent:

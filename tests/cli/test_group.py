@@ -132,3 +132,17 @@ def test_every_help_fits_the_page() -> None:
     wide = [(path, line) for path, text in helps.items() for line in text.splitlines() if len(line) > 80]
     assert wide == []
     assert [path for path, text in helps.items() if "\\b" in text or "\b" in text] == []
+
+
+def test_a_process_that_ends_looks_for_no_garbage() -> None:
+    script = """
+import gc, sys
+from runner_e2e.cli import main
+sys.argv[1:] = ["lint", "--explain", "confidential-argv"]
+main(sys.argv[1:])
+called = gc.get_freeze_count()
+main()
+print(called, gc.get_freeze_count() > 10_000)
+"""
+    done = subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1], done.stderr) == (0, "0 True", "")

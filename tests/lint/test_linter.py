@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import jsonschema
 import pytest
 
 from runner_e2e.errors import UsageError
-from runner_e2e.lint import analysis, linter
+from runner_e2e.lint import analysis, linter, processes
 from runner_e2e.lint.linter import Report, default_paths, lint
 from runner_e2e.lint.render import render
 from runner_e2e.lint.rules import RULES
 from runner_e2e.lint.values import Confidence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from runner_e2e.lint.result import FileResult
 
 DISPATCH = "on:\n  workflow_dispatch:\n    inputs:\n      selected-id:\n        required: true\n"
 LEAK = f"""\
@@ -389,3 +394,24 @@ def test_a_defect_of_a_rule_stops_neither_other_rules_nor_other_files(
 def test_a_file_without_an_end_is_a_problem(tmp_path: Path) -> None:
     report = lint([Path("/dev/zero")], current=tmp_path)
     assert [problem.what for problem in report.problems] == ["the file has more than 32 MiB, which is no workflow"]
+
+
+def test_processes_that_share_files_begin_with_the_big_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = [number * 7 % 50 for number in range(2 * linter.FILES_PER_PROCESS)]
+    paths = [workflow(tmp_path, "#" * length, f"w{number:02}.yml") for number, length in enumerate(lengths)]
+    order: list[int] = []
+
+    def alone(numbers: Sequence[int], work: Callable[[int], FileResult], count: int) -> dict[int, FileResult]:
+        order.extend(numbers)
+        assert count == 2
+        return {number: work(number) for number in numbers}
+
+    monkeypatch.setattr(processes, "shared", alone)
+    assert lint([], current=tmp_path, processes=2).files == len(paths)
+    assert [lengths[number] for number in order] == sorted(lengths, reverse=True)
+
+
+def test_a_file_beyond_what_is_usual_is_read_whole(tmp_path: Path) -> None:
+    filler = "# a line that says nothing at all\n" * 4000
+    workflow(tmp_path, filler + LEAK)
+    assert places(lint([], current=tmp_path)) == [(".github/workflows/w.yml", 4010, 19)]

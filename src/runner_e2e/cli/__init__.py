@@ -5,6 +5,7 @@ Only this package and ``scripts/`` print or exit the process.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -27,6 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
         return run(given)
     except KeyboardInterrupt:  # while modules are loaded
         return 128 + signal.SIGINT
+    finally:
+        if arguments is None:
+            gc.freeze()  # the process ends: to look for garbage in all that is left takes as long as the start
 
 
 def _open_streams() -> None:

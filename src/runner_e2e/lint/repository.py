@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["MAX_SCRIPT_BYTES", "Document", "Repository", "below", "find_root"]
 
 MAX_DOCUMENT_BYTES = 32 << 20
+
+_USUAL_BYTES = 64 << 10
+"""What is asked for at first: Python takes memory for as much as is asked for."""
+
 MAX_SCRIPT_BYTES = 1 << 20
 """Larger scripts of the repository are not followed."""
 
@@ -215,7 +219,9 @@ def read_document(path: Path, shown: str, texts: Mapping[Path, str] | None = Non
         return Document(path=shown, text=given, root=compose(given, path=shown))
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_DOCUMENT_BYTES + 1)
+            data = file.read(_USUAL_BYTES)
+            if len(data) == _USUAL_BYTES:
+                data += file.read(MAX_DOCUMENT_BYTES + 1 - _USUAL_BYTES)
     except OSError as error:
         raise ConfigurationError(f"cannot read the file: {error.strerror or error}", place=Place(path=shown)) from None
     if len(data) > MAX_DOCUMENT_BYTES:
