@@ -141,6 +141,7 @@ def _once(runner: StepRunner, call: _LocalCall) -> Dictionary:
         tuple(call.visible.environment.items()),
         tuple((name, outer[name]) for name in ("github", "matrix", "runner", "job", "strategy") if name in outer),
         _frozen(runner.state),
+        run.artifacts.version,
     )
     now = ways_of((call.inputs,))
     known = run.known_calls.get(key)

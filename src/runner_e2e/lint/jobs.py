@@ -281,7 +281,7 @@ class _WorkflowRunner:
         callee = Workflow(document.root)
         inputs = _call_inputs(self.run.reader(document), callee, given)
         secrets = self._call_secrets(job, contexts)
-        key = (path, inputs, secrets, self.contexts["github"])
+        key = (path, inputs, secrets, self.contexts["github"], self.run.artifacts.version)
         now = ways_of((inputs, secrets))
         known = self.run.known_calls.get(key) if self.run.trace is None else None
         if isinstance(known, _KnownCall):

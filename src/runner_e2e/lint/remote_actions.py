@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from runner_e2e.lint.action_models import AGENT, UNKNOWN_ACTION, ActionUse, Reach, models_of
 from runner_e2e.lint.action_programs import input_variables, report_unfollowed, run_program
-from runner_e2e.lint.contexts import WORKSPACE, secret
+from runner_e2e.lint.artifacts import packed
+from runner_e2e.lint.contexts import secret
 from runner_e2e.lint.expression_data import NUMBER, Choice, Data, Dictionary, Known, Textual, of_value
 from runner_e2e.lint.languages import ANALYSERS
 from runner_e2e.lint.records import cached_property, dataclass
@@ -34,6 +35,7 @@ _COMMENT = re.compile(r"#\s*(\S+)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _OPENING = "${{"
 _POSIX = ("bash", "sh")
+_ARTIFACTS = ("actions/upload-artifact", "actions/download-artifact", "actions/upload-artifact/merge")
 
 
 class _Place(NamedTuple):
@@ -89,6 +91,8 @@ def use_remote(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -
     given = tuple(_given(runner, step.arguments, visible, use.name))
     if use.name.lower() == "actions/checkout":
         _note_checkout(runner, given)
+    elif use.name.lower() in _ARTIFACTS:
+        _hand_on(runner, use.name.lower(), uses, given)
     models = models_of(use, major=use.major(_comment(uses)), custom=runner.run.repository.settings.actions)
     if not models:
         return _unknown(runner, use, uses, given, visible)
@@ -121,6 +125,19 @@ def _note_checkout(runner: StepRunner, given: tuple[_Given, ...]) -> None:
     folder = posixpath.normpath(values.get("path") or ".")
     if folder != "." and "repository" not in values and folder not in runner.state.checkouts:
         runner.state.checkouts = (*runner.state.checkouts, folder)
+
+
+def _hand_on(runner: StepRunner, action: str, uses: Scalar, given: tuple[_Given, ...]) -> None:
+    """Files that go into an artifact, or come out of one."""
+    artifacts, inputs = runner.run.artifacts, {each.name: each.value for each in given}
+    if action == "actions/upload-artifact/merge":
+        artifacts.merge(inputs)
+        return
+    uploads = action == "actions/upload-artifact"
+    origin = runner.reader.origin(uses)
+    note = "uploaded as an artifact" if uploads else "downloaded from an artifact"
+    hand_on = artifacts.upload if uploads else artifacts.download
+    hand_on(inputs, runner.state, lambda value: value.through(origin, 0, len(uses.value), note))
 
 
 def _unknown(
@@ -306,16 +323,17 @@ class _Call:
         paths = given.value.constant
         if paths is None:
             return
-        for line in paths.splitlines():
-            path = line.strip()
-            if not path or path.startswith("!"):
+        lines = [line.strip() for line in paths.splitlines()]
+        left_out = [line for line in lines if line.startswith("!")]
+        for path in lines:
+            if not path or path.startswith(("!", "#")):
                 continue
-            for key, content in self.runner.state.files.contents.items():
-                if content.taints and _within(key, path):
-                    start = max(given.node.value.find(path), 0)
-                    place = _Place(start, start + len(path), content.taints)
-                    reach = Reach(surface=Surface.FILE, subject=f"`{path}`")
-                    _report(self.runner, given, place, reach, advice=self.use.name)
+            files = packed(("\n".join((path, *left_out)),), self.runner.state.files.contents)
+            for content in files.values():
+                start = max(given.node.value.find(path), 0)
+                place = _Place(start, start + len(path), content.taints)
+                reach = Reach(surface=Surface.FILE, subject=f"`{path}`")
+                _report(self.runner, given, place, reach, advice=self.use.name)
 
     def _set_environment(self, model: ActionModel) -> None:
         for name, carried in model.environment.items():
@@ -352,18 +370,3 @@ def _confidential(taints: frozenset[Taint]) -> frozenset[Taint]:
 
 def _weaker(taints: frozenset[Taint]) -> frozenset[Taint]:
     return Value.of(taints).weakened(Confidence.MEDIUM).taints
-
-
-_GLOB = re.compile(r"[*?\[]")
-
-
-def _within(key: tuple[object, ...], path: str) -> bool:
-    """Whether the file *key* is at or below *path* of an upload; a pattern is followed up to its first wildcard."""
-    if len(key) != 1 or not isinstance(key[0], str):
-        return False
-    absolute = path if path.startswith("/") else f"{WORKSPACE}/{path.removeprefix('./')}"
-    wildcard = _GLOB.search(absolute)
-    if wildcard is not None:
-        return key[0].startswith(absolute[: wildcard.start()])
-    absolute = absolute.rstrip("/").removesuffix("/.")
-    return key[0] == absolute or key[0].startswith(absolute + "/")

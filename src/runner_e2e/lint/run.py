@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from runner_e2e.lint.artifacts import Artifacts
 from runner_e2e.lint.contexts import process_environment
 from runner_e2e.lint.repetitions import Repetitions
 from runner_e2e.lint.sighting import PUBLICATION, Sighting, Surface
@@ -65,6 +66,8 @@ class Run:
         self.callees: list[str] = []
         self.confidential = True
         """Whether a confidential value may be in reach at all: names of the file say so."""
+        self.artifacts = Artifacts()
+        """What jobs have uploaded until now."""
         self.known_calls: dict[object, object] = {}
         """What a callee did, by what it was given: each is analysed once for the same."""
         self._readers: dict[str, Reader] = {}
