@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -13,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.sandbox_server import Server, take
 
 from runner_e2e.sandbox import quick_client
-from runner_e2e.sandbox.request import receive_descriptors, receive_exactly
+from runner_e2e.sandbox.request import receive_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TOKEN = b"t" * quick_client.TOKEN_BYTES
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 CLIENT = """
 import os, signal, sys
@@ -29,37 +28,6 @@ from runner_e2e.sandbox.quick_client import ask
 print("answer", ask(sys.argv[1], sys.argv[2:]), flush=True)
 print("end", flush=True)
 """
-
-
-class Server:
-    """A server of the test's own."""
-
-    def __init__(self, place: Path) -> None:
-        self.path = str(place / "socket")
-        self.listening = socket.socket(socket.AF_UNIX)
-        here = Path.cwd()
-        os.chdir(place)  # the address must be short
-        try:
-            self.listening.bind("socket")
-        finally:
-            os.chdir(here)
-        (place / quick_client.TOKEN).write_bytes(TOKEN)
-        self.listening.listen()
-        self.listening.settimeout(30)
-        self.connections: list[socket.socket] = []
-
-    def accept(self, answer: bytes = b"") -> socket.socket:
-        connection, _ = self.listening.accept()
-        self.connections.append(connection)
-        connection.settimeout(30)
-        assert connection.recv(len(TOKEN)) in {TOKEN, b""}
-        if answer:
-            connection.sendall(answer)
-        return connection
-
-    def close(self) -> None:
-        for one in (self.listening, *self.connections):
-            one.close()
 
 
 @pytest.fixture
@@ -78,15 +46,6 @@ def client(path: str, *words: str) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-
-
-def take(connection: socket.socket) -> bytes:
-    """The request."""
-    head, descriptors = receive_descriptors(connection, 8)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    assert len(descriptors) == 4
-    return receive_exactly(connection, int.from_bytes(head, "little")) or b""
 
 
 def wait_until_handled(process: subprocess.Popen[str], number: int) -> None:

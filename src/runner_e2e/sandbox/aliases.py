@@ -15,7 +15,7 @@ from runner_e2e.sandbox.view import decides
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from runner_e2e.sandbox.facts import Mount, PathFact
     from runner_e2e.sandbox.plan import Step
@@ -117,8 +117,9 @@ def count_hard_links(hidden: Iterable[PathFact], steps: Sequence[Step], *, most:
     wanted: dict[tuple[int, int], int] = {}
     unseen = []
     deadline = time.monotonic() + most
+    exposed = {step.path for step in steps if step.role == "expose"}
     for fact in hidden:
-        for index, (path, state) in enumerate(_files(fact, steps)):
+        for index, (path, state) in enumerate(_files(fact, exposed)):
             if index % _BATCH == _BATCH - 1 and time.monotonic() > deadline:
                 unseen.append(fact.real)
                 break
@@ -129,8 +130,7 @@ def count_hard_links(hidden: Iterable[PathFact], steps: Sequence[Step], *, most:
     return HardLinks(outside=tuple(sorted(outside)), unseen=tuple(unseen))
 
 
-def _files(fact: PathFact, steps: Sequence[Step]) -> Iterator[tuple[str, os.stat_result]]:
-    exposed = {step.path for step in steps if step.role == "expose"}
+def _files(fact: PathFact, exposed: Collection[str]) -> Iterator[tuple[str, os.stat_result]]:
     pending = [fact.real]
     if fact.kind != "directory":
         yield fact.real, os.stat(fact.real)

@@ -164,6 +164,8 @@ def parse_mounts(lines: Iterable[str]) -> tuple[Mount, ...]:
 
 def _plain(text: str) -> str:
     """Undoes the octal escapes of space, tab, newline and backslash."""
+    if "\\" not in text:
+        return text
     for escape, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(escape, character)
     return text

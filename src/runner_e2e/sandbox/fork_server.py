@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import NoReturn
 
-__all__ = ["HELLO", "become_harness", "command", "serve"]
+__all__ = ["HELLO", "become_harness", "command", "serve", "start"]
 
 HELLO = b"sandbox fork server 1\n"
 SOCKET = "socket"
@@ -57,7 +57,7 @@ def become_harness(words: Sequence[str], *, python: str) -> NoReturn:
     """
     from runner_e2e import errors
 
-    environment = {**os.environ, SERVER_VARIABLE: _start(python)}
+    environment = {**os.environ, SERVER_VARIABLE: start(python)}
     for signal in (_SIGPIPE, _SIGXFSZ):
         kernel.default_action(signal)  # Python ignores them, and an exec would pass that on
     try:
@@ -71,7 +71,7 @@ def become_harness(words: Sequence[str], *, python: str) -> NoReturn:
         raise errors.CommandNotExecutableError(f"{words[0]}: cannot be executed", why=why, fix=fix) from error
 
 
-def _start(python: str) -> str:
+def start(python: str) -> str:
     """Starts a server for this process, whatever program it becomes; returns the path of the socket.
 
     The server is not a child of this process, which may wait for any of its own.

@@ -10,9 +10,9 @@ import struct
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import command, quick_client, request
+from runner_e2e.sandbox.arguments import parse_arguments, policy_of
 from runner_e2e.sandbox.origin import Origin
 from runner_e2e.sandbox.planning import make_plan, modes_of, read_host, survey
-from runner_e2e.sandbox.policy import Policy
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.standby import Standby
 from runner_e2e.sandbox.surroundings import SurroundingsError, read_surroundings
@@ -80,10 +80,11 @@ def work(listening: _socket.socket, news: int, trade: Trade, kind: Kind | None, 
 
 def _warm() -> None:
     """Goes the way of a launch that starts nothing: what this process shares with the server is copied when written."""
+    read_surroundings(os.getpid())
     host = read_host()
-    nothing = Policy()
+    nothing = policy_of(parse_arguments(["--quiet", "--", "true"]), {})
     found = survey(nothing, directory="/", environment={}, user=host.user)
-    make_plan(found, nothing, (), host=host, mode=modes_of(host)[0], environment={})
+    request.pack(make_plan(found, nothing, (), host=host, mode=modes_of(host)[0], environment={}))
     kernel.prefault()
 
 

@@ -1,0 +1,60 @@
+"""The quick entry: asks the server that its harness has, and launches by itself where that does not serve it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.sandbox_server import Server, take
+
+from runner_e2e.sandbox import quick_client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ENTRY = Path(__file__).resolve().parents[2] / "scripts" / "agent_sandbox.py"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    one = Server(tmp_path)
+    yield one
+    one.close()
+
+
+def entry(server: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-I", "-S", str(ENTRY), "--quiet", "--", "/bin/sh", "-c", "echo launched; exit 5"]
+    return subprocess.Popen(
+        words,
+        env={**os.environ, quick_client.SERVER_VARIABLE: server},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_what_the_server_says_is_the_status(server: Server) -> None:
+    process = entry(server.path)
+    connection = server.accept(quick_client.ACCEPTED)
+    take(connection)
+    connection.sendall(quick_client.ENDED + bytes([42]))
+    assert process.communicate(timeout=30)[0] == ""
+    assert process.returncode == 42
+
+
+def test_a_server_that_declines_is_done_without(server: Server) -> None:
+    process = entry(server.path)
+    server.accept(quick_client.DECLINED)
+    assert process.communicate(timeout=30)[0] == "launched\n"
+    assert process.returncode == 5
+
+
+def test_a_server_that_is_gone_is_done_without(tmp_path: Path) -> None:
+    process = entry(str(tmp_path / "socket"))
+    assert process.communicate(timeout=30)[0] == "launched\n"
+    assert process.returncode == 5
