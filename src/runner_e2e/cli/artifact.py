@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from runner_e2e.artifacts.explanation import Explanation
     from runner_e2e.artifacts.parent_check import Form
 
-__all__ = ["artifact"]
+__all__ = ["CHECK_SCHEMA", "artifact"]
 
+CHECK_SCHEMA: Final = "runner-e2e.artifact-check/v1"
 HELP_NAMES = ["-h", "--help"]
 
 
@@ -86,7 +87,8 @@ def check(path: str, sha256: str | None, trusted_launch_root: str | None, assign
     if as_json:
         steps = [step.values() for step in found.steps]
         launch = found.launch.to_document() if found.launch else None
-        click.echo(json.dumps({"path": path, "how": found.how, "steps": steps, "launch": launch}, indent=2))
+        document = {"schema": CHECK_SCHEMA, "path": path, "how": found.how, "steps": steps, "launch": launch}
+        click.echo(json.dumps(document, indent=2))
     else:
         show(found)
     return 0 if found.runs else 1

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.ledger_records import CampaignState, CellState
     from runner_e2e.dispatch.shard_states import State
 
-__all__ = ["CAMPAIGNS_SCHEMA", "RESULTS_SCHEMA", "adopt", "export", "results", "status"]
+__all__ = ["CAMPAIGNS_SCHEMA", "EVENT_SCHEMA", "RESULTS_SCHEMA", "adopt", "export", "results", "status"]
 
 CAMPAIGNS_SCHEMA: Final = "runner-e2e.dispatch-campaigns/v1"
+EVENT_SCHEMA: Final = "runner-e2e.dispatch-event/v1"
 RESULTS_SCHEMA: Final = "runner-e2e.dispatch-results/v1"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on one line.")
@@ -61,7 +62,7 @@ def _print_status(ledger: Ledger, state: CampaignState, *, events: bool, as_json
 
     if events and as_json:
         for event in ledger.events(state.id):
-            print_json(asdict(event))
+            print_json({"schema": EVENT_SCHEMA, **asdict(event)})
     elif events:
         _print_events(ledger, state)
     elif as_json:
