@@ -92,8 +92,9 @@ def render_text(audit: WorkflowAudit) -> str:
     jobs = f"{len(audit.jobs)} job{'' if len(audit.jobs) == 1 else 's'}"
     seen = f"{jobs}, {steps}, {audit.execs.execs:,} execs, {audit.execs.seconds:.1f} s"
     lines = [
-        f"workflow audit of {audit.workflow} ({audit.event_name}): {heads[audit.verdict]}",
-        f"  followed: {followed}; {seen}",
+        f"workflow audit: {heads[audit.verdict]}",
+        f"  {audit.workflow} ({audit.event_name}), {followed} followed",
+        f"  {seen}",
     ]
     lines += [f"  not seen: {gap}" for gap in audit.gaps]
     lines += section("leaks", leaks)

@@ -39,8 +39,8 @@ COMMON_LABELS = ("ubuntu-latest", "ubuntu-24.04", "ubuntu-22.04", "ubuntu-24.04-
 OTHER_SYSTEMS = ("windows", "macos")
 CHOSEN = "files were searched for the whole value only, since it is not random: its words may stand anywhere"
 NOT_EVALUATED = (
-    "act does not evaluate run-name, concurrency and environment, and prints no log header "
-    "(GitHub's shows each step's script and env)"
+    "act does not evaluate run-name, concurrency and environment",
+    "act prints no log header, where GitHub shows each step's script and env",
 )
 
 
@@ -186,7 +186,7 @@ class Run:
             status=execs.status,
             jobs=list(observer.jobs.values()),
             steps=observer.steps,
-            notes=[*self.stage.notes, NOT_EVALUATED, *([] if self.event.random else [CHOSEN])],
+            notes=[*self.stage.notes, *NOT_EVALUATED, *([] if self.event.random else [CHOSEN])],
             gaps=list(execs.gaps),
         )
         steps = self.match_steps(observer.steps)
