@@ -136,7 +136,7 @@ def test_a_workflow_for_single_cells_needs_no_campaign_key(api: GitHubApi, ready
     text = (TEMPLATE.parent / "paid-cell.yml").read_text()
     ready.write_file(path, "main", text.encode(), "workflow", None)
     ready.environment_secrets["paid-evals"] = {"OPENAI_API_KEY"}
-    expected = Expected(workflow="paid-cell.yml", secrets=("OPENAI_API_KEY",))
+    expected = Expected(workflows=("paid-cell.yml",), secrets=("OPENAI_API_KEY",))
     checks = examine(api, expected)
     assert [check for check in checks if check.state != "ok"] == []
     (check,) = [check for check in checks if check.name == "workflow"]
@@ -147,3 +147,24 @@ def test_a_workflow_for_single_cells_needs_no_campaign_key(api: GitHubApi, ready
     )  # fmt: skip
     (check,) = [check for check in examine(api, expected) if check.state != "ok"]
     assert check.what == "paid-evals has no secret RUNNER_E2E_CAMPAIGN_KEY"
+
+
+def test_one_of_the_ready_workflows_is_enough(api: GitHubApi, ready: State) -> None:
+    path = ".github/workflows/paid-cell.yml"
+    ready.add_workflow(path)
+    ready.write_file(path, "main", (TEMPLATE.parent / "paid-cell.yml").read_bytes(), "workflow", None)
+    whats = [check.what for check in examine(api, EXPECTED) if check.name == "workflow"]
+    assert whats == [
+        f"{PATH} has the inputs nonce, selection, target", f"{path} pays for one cell that is named, and claims"
+    ]  # fmt: skip
+    ready.workflows.pop(0)
+    ready.environment_secrets["paid-evals"] = {"OPENAI_API_KEY"}
+    checks = examine(api, EXPECTED)
+    assert {check.state for check in checks} == {"ok"}
+    assert [check.what for check in checks if check.name == "workflow"] == whats[1:]
+    named = examine(api, Expected(workflows=("paid-cell.yml", "other.yml", "paid-campaign.yml")))
+    assert [check.what.partition(":")[0] for check in named if check.state == "failed"] == [
+        "paid-evals has no secret RUNNER_E2E_CAMPAIGN_KEY",
+        "octo/evals has no workflow other.yml",
+        "octo/evals has no workflow paid-campaign.yml",
+    ]

@@ -20,7 +20,13 @@ SCHEMA = "runner-e2e.doctor/v1"
 
 
 @click.command()
-@click.option("--workflow", default="paid-campaign.yml", show_default=True, metavar="FILE", help="The paid workflow.")
+@click.option(
+    "--workflow",
+    "workflows",
+    multiple=True,
+    metavar="FILE",
+    help="A paid workflow; repeatable. Default: paid-campaign.yml and paid-cell.yml, of which one must be there.",
+)
 @click.option(
     "--environment", default="paid-evals", show_default=True, metavar="NAME", help="The environment with its secrets."
 )
@@ -44,7 +50,7 @@ SCHEMA = "runner-e2e.doctor/v1"
 def doctor(
     *,
     api: GitHubApi,
-    workflow: str,
+    workflows: tuple[str, ...],
     environment: str,
     allowlist_variable: str,
     catalog_path: Path | None,
@@ -62,7 +68,7 @@ def doctor(
     secrets = _credentials(catalog_path)
     checks = examine(
         api,
-        Expected(workflow=workflow, environment=environment, allowlist=allowlist_variable, secrets=secrets),
+        Expected(workflows=workflows, environment=environment, allowlist=allowlist_variable, secrets=secrets),
     )
     if as_json:
         click.echo(json.dumps({"schema": SCHEMA, "checks": [asdict(check) for check in checks]}, indent=2))

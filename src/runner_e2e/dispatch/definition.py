@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CAMPAIGN_INPUTS",
+    "CAMPAIGN_WORKFLOW",
+    "CELL_WORKFLOW",
     "MOST_INPUTS",
+    "READY_WORKFLOWS",
     "Definition",
     "cell_problems",
     "dispatch_problems",
@@ -37,7 +40,10 @@ CAMPAIGN_INPUTS: Final = ("nonce", "selection", "target")
 
 MOST_INPUTS: Final = 25
 
-_CAMPAIGN, _CELL = "workflows-templates/paid-campaign.yml", "workflows-templates/paid-cell.yml"
+CAMPAIGN_WORKFLOW, CELL_WORKFLOW = READY_WORKFLOWS = ("paid-campaign.yml", "paid-cell.yml")
+"""The files of the ready workflows."""
+
+_CAMPAIGN, _CELL = (f"workflows-templates/{name}" for name in READY_WORKFLOWS)
 _SECRET: Final = re.compile(r"\bsecrets\s*\.\s*([A-Za-z_][A-Za-z0-9_]*)", re.IGNORECASE)
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Literal
 from runner_e2e.cells.handles import DEFAULT_KEY_VARIABLE
 from runner_e2e.cells.wording import count
 from runner_e2e.dispatch.answers import permission_hint
-from runner_e2e.dispatch.definition import CAMPAIGN_INPUTS, cell_problems, dispatch_problems, find_definition
+from runner_e2e.dispatch.definition import (
+    CAMPAIGN_INPUTS,
+    CELL_WORKFLOW,
+    READY_WORKFLOWS,
+    cell_problems,
+    dispatch_problems,
+    find_definition,
+)
 from runner_e2e.dispatch.gate import parse_allowlist
 from runner_e2e.dispatch.github_api import segment
 from runner_e2e.dispatch.money import usd
@@ -35,9 +42,12 @@ _ACTIONS_BOT = 41_898_282  # the account of every GITHUB_TOKEN on github.com
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """The names that the workflow uses. *secrets* are those of the environment, by name, beside the campaign key's."""
+    """The names that are used. *workflows* are files that must be there; without any, one of the ready ones must be.
 
-    workflow: str = "paid-campaign.yml"
+    *secrets* are those of the environment, by name, beside the campaign key's.
+    """
+
+    workflows: tuple[str, ...] = ()
     environment: str = "paid-evals"
     allowlist: str = "RUNNER_E2E_ALLOWLIST"
     secrets: tuple[str, ...] = ()
@@ -56,24 +66,28 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class _Subject:
-    """What is examined. The definition of the workflow is read once."""
+    """What is examined. The definitions of the workflows are read once."""
 
     api: GitHubApi
     repository: RepositoryRecord
     expected: Expected
 
     @cached_property
-    def definition(self) -> Definition | None:
-        """The workflow on the default branch. Raises :class:`~runner_e2e.errors.GitHubError`."""
-        return find_definition(self.api, self.expected.workflow, self.repository.default_branch)
+    def definitions(self) -> dict[str, Definition | None]:
+        """The workflows on the default branch, by the file's name. Raises :class:`~runner_e2e.errors.GitHubError`."""
+        names = self.expected.workflows or READY_WORKFLOWS
+        found = {name: find_definition(self.api, name, self.repository.default_branch) for name in names}
+        if self.expected.workflows:
+            return found
+        return {name: each for name, each in found.items() if each} or {READY_WORKFLOWS[0]: None}
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """The secrets that the environment must have: a workflow for single cells needs no campaign key."""
         key = self.expected.campaign_key
         with suppress(GitHubError):  # what cannot be read is told where the workflow is looked at
-            found = self.definition
-            if found is not None and not found.takes_campaigns and key not in found.secrets:
+            found = self.definitions.values()
+            if not any(each is None or each.takes_campaigns or key in each.secrets for each in found):
                 return self.expected.secrets
         return (key, *self.expected.secrets)
 
@@ -223,10 +237,13 @@ def _allowlist(subject: _Subject) -> Iterator[Check]:
 
 
 def _workflow(subject: _Subject) -> Iterator[Check]:
-    expected, repository = subject.expected, subject.repository
-    found = subject.definition
-    of = {"name": expected.workflow, "repository": repository.full_name, "branch": repository.default_branch}
-    campaigns = found is None or found.takes_campaigns
+    for name, found in subject.definitions.items():
+        yield from _definition(subject.repository, name, found)
+
+
+def _definition(repository: RepositoryRecord, name: str, found: Definition | None) -> Iterator[Check]:
+    of = {"name": name, "repository": repository.full_name, "branch": repository.default_branch}
+    campaigns = name != CELL_WORKFLOW if found is None else found.takes_campaigns
     problems = dispatch_problems(found, inputs=CAMPAIGN_INPUTS, **of) if campaigns else cell_problems(found, **of)
     failed = [_failed("workflow", problem) for problem in problems]
     if failed:

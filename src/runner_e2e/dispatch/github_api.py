@@ -362,7 +362,7 @@ class GitHubApi:
 
 
 def _check_token(token: str) -> None:
-    fix = "in a workflow give `github-token: ${{ github.token }}`; elsewhere set GH_TOKEN"
+    fix = "in a workflow give `github-token: ${{ github.token }}`; elsewhere `export GH_TOKEN=$(gh auth token)`"
     if not token:
         raise UsageError("there is no token for GitHub's API", fix=fix)
     if not _TOKEN.fullmatch(token):
