@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from runner_e2e.errors import UsageError
+from runner_e2e.lint.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

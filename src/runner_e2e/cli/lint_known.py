@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from runner_e2e.errors import UsageError
+from runner_e2e.lint.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

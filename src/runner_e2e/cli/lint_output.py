@@ -43,13 +43,12 @@ def write_report(report: Report, form: str, output: Path | None, target: Target)
 
     Raises :class:`~runner_e2e.errors.UsageError` where the file cannot be written.
     """
-    from runner_e2e import gha
     from runner_e2e.lint.render import View, render
     from runner_e2e.lint.render.sources import inert
     from runner_e2e.lint.render.text import summary
 
     colour = output is None and form == "text" and wants_colour(os.environ, terminal=sys.stdout.isatty())
-    blob = "" if target.label else gha.blob_address()
+    blob = _blob_address() if form == "markdown" and not target.label else ""
     text = render(report, form, View(folder=target.current, label=target.label, colour=colour, blob=blob))
     if output is None:
         click.echo(inert(text) if form == "markdown" else text, nl=False, color=colour)
@@ -63,6 +62,12 @@ def write_report(report: Report, form: str, output: Path | None, target: Target)
             fix="name a file in a folder that you may write to",
         ) from error
     click.echo(f"{summary(report)}; the report is in {output}")
+
+
+def _blob_address() -> str:
+    from runner_e2e import gha  # the other formats have no links
+
+    return gha.blob_address()
 
 
 def wants_colour(environ: Mapping[str, str], *, terminal: bool) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import UsageError
+from runner_e2e.lint.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +63,7 @@ def target_of(paths: Sequence[Path]) -> Iterator[Target]:
 
 def _remote(paths: Sequence[Path]) -> RemoteName | None:
     """The repository that *paths* name; None where they are files, or meant to be."""
-    absent = [path for path in paths if not path.exists()]
+    absent = [path for path in paths if not os.path.exists(path)]  # noqa: PTH110 - there may be thousands of files
     if not absent:
         return None
     from runner_e2e.remote.name import parse_name

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import sys
-import textwrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from runner_e2e.cells.wording import quote
 from runner_e2e.errors import UsageError
 from runner_e2e.lint.selection import DEFAULT_PROFILE, FOREIGN, PROFILES, Selection
 
@@ -63,6 +60,7 @@ def _rules(option: str, given: tuple[str, ...]) -> frozenset[str]:
 
 def _check(name: str) -> None:
     """Raises :class:`~runner_e2e.errors.UsageError` for a name that is no rule."""
+    from runner_e2e.cells.wording import quote
     from runner_e2e.lint.selection import unknown_rule
 
     remedy = unknown_rule(name)
@@ -72,6 +70,9 @@ def _check(name: str) -> None:
 
 def print_rules() -> None:
     """Prints the profiles, and below each what its rules say, folded to the width of the terminal."""
+    import shutil
+    import textwrap
+
     from runner_e2e.lint.rules import RULES
 
     click.echo("Profiles, each with the rules of those before it:\n")

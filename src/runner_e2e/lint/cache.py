@@ -3,7 +3,8 @@
 The name of an entry is a digest of the file's content, of how it is linted, and of the program itself. In it stand the
 digests of all other files that the analysis asked for, also of those that were not there, so a result is used again
 only when every one of them is as it was. Entries are data, not code; each is written whole under another name and then
-renamed, and holds a digest of itself, so two lints may share a folder and a damaged entry counts as none.
+renamed, and holds a digest of itself, so two lints may share a folder and a damaged entry counts as none. What a lint
+found here it packs into one file for the next one of the same folder: see :mod:`runner_e2e.lint.pack`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ import sys
 import time
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runner_e2e import __version__
 from runner_e2e.errors import UsageError
 from runner_e2e.lint.files import exists_at, locate, names_in
+from runner_e2e.lint.pack import Pack, read_whole, remove, replace_file
 from runner_e2e.lint.result import from_data, to_data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from runner_e2e.lint.request import Entry, Request
     from runner_e2e.lint.result import FileResult
@@ -38,6 +40,7 @@ _FORM = 1
 
 _DAY = 86_400.0
 _SUFFIX = ".json"
+_PACKED = ".pack"
 
 
 def default_folder(environ: Mapping[str, str]) -> Path | None:
@@ -69,67 +72,96 @@ def open_cache(folder: Path | None, *, chosen: bool) -> Cache | None:
 
 
 class Cache:
-    """The entries in *folder*. *signature* stands for the program that made them, *started* is when this lint began.
+    """The entries in *folder*. *signature* stands for the program that made them, *started* is when this lint began,
+    *clock* gives the time as files have it, in nanoseconds.
 
-    ``found`` and ``written`` count entries.
+    ``found`` and ``written`` count entries, ``packed`` those found that were in the pack.
     """
 
-    def __init__(self, folder: Path, *, signature: str | None = None, started: float | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        signature: str | None = None,
+        started: float | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
         self.folder = str(folder)
         self.signature = program_signature() if signature is None else signature
         self.found = 0
         self.written = 0
+        self.packed = 0
+        self._clock = clock
+        self._packs: dict[tuple[str, str], Pack] = {}
         # What changed while this lint ran may have been read before and digested after: no result of it is kept.
         # The clock of file systems may be one tick behind.
         self._started = time.time() - 0.02 if started is None else started
-        self._digests: dict[tuple[str, str], str] = {}
+        self._states: dict[str, dict[str, str]] = {}
+        """The state of every read, by root and path."""
         self._settled: dict[str, bool] = {}
         self._folders: dict[str, tuple[str, str]] = {}
 
     def find(self, entry: Entry, request: Request) -> FileResult | None:
         """The result that is kept for *entry*, None where there is none that holds."""
-        name = self._name(entry, request)
+        pack = self._pack(request)
+        name = self._name(entry, request, pack)
         if name is None:
             return None
+        result = self._held(pack.entry(entry.shown, name), entry, pack)
+        if result is not None:
+            self.packed += 1
+        else:
+            data = self._stored(name)
+            result = self._held(data, entry, pack)
+            if result is not None:
+                pack.keep(entry.shown, name, data)
+        self.found += result is not None
+        return result
+
+    def _stored(self, name: str) -> Any:
+        """What stands in the entry *name*, None where there is none that is whole."""
         path = f"{self.folder}/{name}"
         try:
-            with open(path, "rb") as stream:  # noqa: PTH123 - a few thousand times in a tenth of a second
-                digest, _, body = stream.read().partition(b"\n")
-                age = time.time() - os.fstat(stream.fileno()).st_mtime
-            if digest != hashlib.sha256(body).hexdigest().encode():
-                return None
-            data = json.loads(body)
-            root = str(entry.root)
-            if any(self._digest(root, relative) != known for relative, known in data["reads"].items()):
-                return None
-            result = from_data(data)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            data = read_whole(path)
+        except (OSError, ValueError, RecursionError):
             return None
-        if age > _DAY:
-            self._touch(path)
-        self.found += 1
-        return result
+        _touch(path)
+        return data
+
+    def _held(self, data: Any, entry: Entry, pack: Pack) -> FileResult | None:
+        """The result in *data*, None where something that it depends on is not as it was, or for other data."""
+        root = str(entry.root)
+        try:
+            return from_data(data) if self._reads(root, data["reads"], pack) == data["reads"] else None
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return None
 
     def keep(self, entry: Entry, request: Request, result: FileResult) -> None:
         """Keeps *result*, if it is one that the same files always have."""
-        name = self._name(entry, request)
+        pack = self._pack(request)
+        name = self._name(entry, request, pack)
         if name is None or not result.complete or result.defects:
             return
         root = str(entry.root)
-        reads = {relative: self._digest(root, relative) for relative in result.reads}
+        reads = self._reads(root, result.reads, pack)
         if not all(self._is_settled(path) for path in (str(entry.path), *(f"{root}/{one}" for one in reads))):
             return
-        body = json.dumps({**to_data(result), "reads": reads}, separators=(",", ":")).encode()
-        temporary = f"{self.folder}/.{os.getpid()}-{os.urandom(8).hex()}"
-        try:
-            with open(temporary, "xb") as stream:  # noqa: PTH123
-                stream.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-            os.replace(temporary, f"{self.folder}/{name}")  # noqa: PTH105
-        except OSError:
-            # A full disk or a folder that is gone costs the next lint its time, and nothing else.
-            _remove([temporary])
-            return
-        self.written += 1
+        if replace_file(f"{self.folder}/{name}", {**to_data(result), "reads": reads}):
+            self.written += 1
+
+    def write_packs(self) -> None:
+        """Packs what was found, for the next lint."""
+        for pack in self._packs.values():
+            pack.write()
+
+    def _pack(self, request: Request) -> Pack:
+        """The pack for lints in the same folder."""
+        key = (str(request.current), request.label)
+        if key not in self._packs:
+            name = hashlib.sha256(json.dumps([self.signature, *key]).encode()).hexdigest()
+            self._packs[key] = Pack(f"{self.folder}/{name}{_PACKED}", clock=self._clock)
+            _touch(self._packs[key].path)
+        return self._packs[key]
 
     def shrink(self, most: int = MAX_BYTES) -> None:
         """Removes the entries that were not used for the longest time when all take more than *most* bytes."""
@@ -147,36 +179,36 @@ class Cache:
                 break
             gone.append(path)
             total -= size
-        _remove(gone)
+        remove(gone)
 
-    def _name(self, entry: Entry, request: Request) -> str | None:
+    def _name(self, entry: Entry, request: Request, pack: Pack) -> str | None:
         """The name of the entry, None for a file that cannot be read."""
-        content = self._content(entry.absolute)
+        content = self._content(entry.absolute, pack)
         if not content:
             return None
         folder, file = os.path.split(entry.absolute)
         if folder not in self._folders:
             below = os.path.relpath(folder, entry.root)
-            self._folders[folder] = (below, os.path.relpath(entry.root, request.current))
+            self._folders[folder] = ("" if below == "." else below, os.path.relpath(entry.root, request.current))
         below, root = self._folders[folder]
-        relative = os.path.normpath(os.path.join(below, file))  # noqa: PTH118
-        parts = [
-            self.signature, content, relative, root, entry.shown, request.label, entry.explicit, request.time_limit,
-        ]  # fmt: skip
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest() + _SUFFIX
+        relative = os.path.join(below, file)  # noqa: PTH118
+        how = f"{entry.explicit}\0{request.time_limit}"
+        parts = (self.signature, content, relative, root, entry.shown, request.label, how)
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest() + _SUFFIX
 
-    def _digest(self, root: str, relative: str) -> str:
-        """The state of one read in the repository at *root*."""
-        key = (root, relative)
-        if key not in self._digests:
-            self._digests[key] = _state(root, relative)
-        return self._digests[key]
+    def _reads(self, root: str, reads: Iterable[str], pack: Pack) -> dict[str, str]:
+        """The states of *reads* in the repository at *root*."""
+        states = self._states.setdefault(root, {})
+        for relative in reads:
+            if relative not in states:
+                states[relative] = _state(root, relative, pack)
+        return {relative: states[relative] for relative in reads}
 
-    def _content(self, path: str) -> str:
-        key = ("", path)
-        if key not in self._digests:
-            self._digests[key] = _digest_of(path)
-        return self._digests[key]
+    def _content(self, path: str, pack: Pack) -> str:
+        states = self._states.setdefault("", {})
+        if path not in states:
+            states[path] = pack.digest(path)
+        return states[path]
 
     def _is_settled(self, path: str) -> bool:
         """Whether a file, or else the nearest folder that is there, did not change since this lint began."""
@@ -189,15 +221,17 @@ class Cache:
                 path = os.path.dirname(path)  # noqa: PTH120
         return self._settled[path]
 
-    @staticmethod
-    def _touch(path: str) -> None:
-        try:
+
+def _touch(path: str) -> None:
+    """Notes that a file is used, once a day."""
+    try:
+        if time.time() - os.stat(path).st_mtime > _DAY:  # noqa: PTH116
             os.utime(path)
-        except OSError:
-            return  # another lint removed it
+    except OSError:
+        return  # another lint removed it
 
 
-def _state(root: str, relative: str) -> str:
+def _state(root: str, relative: str, pack: Pack) -> str:
     """What an analysis learns from one read: the digest of a file or of the names in a folder, or what is there."""
     if relative.endswith("/."):
         return "there" if exists_at(root, relative[:-2]) else ""
@@ -205,15 +239,7 @@ def _state(root: str, relative: str) -> str:
         names = names_in(root, relative)
         return "" if names is None else hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
     path = locate(root, relative)
-    return "" if path is None else _digest_of(path)
-
-
-def _digest_of(path: str) -> str:
-    try:
-        with open(path, "rb") as stream:  # noqa: PTH123
-            return hashlib.sha256(stream.read()).hexdigest()
-    except OSError:
-        return ""
+    return "" if path is None else pack.digest(path)
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
@@ -221,14 +247,6 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
         return entry.stat(follow_symlinks=False) if entry.is_file(follow_symlinks=False) else None
     except OSError:
         return None
-
-
-def _remove(paths: Iterable[str]) -> None:
-    for path in paths:
-        try:
-            os.unlink(path)  # noqa: PTH108
-        except OSError:
-            continue  # another lint was quicker
 
 
 def program_signature() -> str:

@@ -91,11 +91,11 @@ def expanded(paths: Sequence[Path], current: Path) -> Iterator[tuple[Path, bool]
     Raises :class:`~runner_e2e.errors.UsageError` for a path that does not exist.
     """
     for path in paths or (current,):
-        if path.is_dir():
+        if os.path.isdir(path):  # noqa: PTH112 - there may be thousands of files
             repository = (path / ".github" / "workflows").is_dir() or not paths
             inner = default_paths(path) if repository else _all_yaml(path)
             yield from ((each, False) for each in inner)
-        elif path.exists():
+        elif os.path.exists(path):  # noqa: PTH110
             yield path, True
         else:
             raise UsageError(f"there is no file {path}", fix="check the path")

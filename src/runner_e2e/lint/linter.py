@@ -81,7 +81,7 @@ def _entries(paths: Sequence[Path], request: Request) -> list[Entry]:
             folders[parent] = _Folder(parent, request.current)
         folder = folders[parent]
         real = folder.real(name)
-        if real in entries or not (explicit or real.startswith(f"{str(folder.root).rstrip('/')}/")):
+        if real in entries or not (explicit or real.startswith(folder.inside)):
             continue
         shown = request.label + folder.shown(name)
         entries[real] = Entry(path=path, absolute=absolute, explicit=explicit, root=folder.root, shown=shown)
@@ -94,8 +94,10 @@ class _Folder:
     def __init__(self, path: str, current: Path) -> None:
         self.path = path
         self.root = find_root(Path(path)).resolve()
+        self.inside = f"{str(self.root).rstrip('/')}/"
         self._real = os.path.realpath(path)
-        self._relative = os.path.relpath(path, current)
+        relative = os.path.relpath(path, current)
+        self._relative = "" if relative == "." else relative
 
     def real(self, name: str) -> str:
         """The path of a file without symbolic links."""
@@ -104,7 +106,7 @@ class _Folder:
 
     def shown(self, name: str) -> str:
         """The path of a file as messages show it, see :func:`~runner_e2e.lint.files.shown_path`."""
-        relative = os.path.normpath(os.path.join(self._relative, name))  # noqa: PTH118
+        relative = os.path.join(self._relative, name)  # noqa: PTH118
         return os.path.join(self.path, name) if relative.startswith("..") else relative  # noqa: PTH118
 
 
@@ -116,6 +118,7 @@ def _results(entries: Sequence[Entry], request: Request, processes: int, cache: 
             known = cache.find(entry, request)
             if known is not None:
                 found[number] = known
+        cache.write_packs()
     missing = [number for number in range(len(entries)) if number not in found]
     if missing:
         # Imported here: where everything is known, nothing of the analysis is needed.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
-from runner_e2e.cells.lint_model import RuleConfiguration
 from runner_e2e.errors import Place, Problem
 from runner_e2e.lint.finding import Finding, FlowPlace
 from runner_e2e.lint.globs import Globs
@@ -14,6 +13,7 @@ from runner_e2e.lint.rule_settings import RuleSettings
 from runner_e2e.lint.values import Confidence, Span
 
 if TYPE_CHECKING:
+    from runner_e2e.cells.lint_model import RuleConfiguration
     from runner_e2e.lint.finding import Level, Profile
     from runner_e2e.lint.shell.results import TracePoint
 
@@ -170,11 +170,13 @@ def _rules(rules: RuleSettings) -> list[object]:
 
 def _to_rules(data: list[Any]) -> RuleSettings:
     profile, ignore, by_id = data
-    return RuleSettings(
-        profile=profile,
-        ignore=Globs(tuple(ignore)),
-        by_id={rule: RuleConfiguration(level=level, ignore=tuple(ignored)) for rule, (level, ignored) in by_id.items()},
-    )
+    return RuleSettings(profile=profile, ignore=Globs(tuple(ignore)), by_id=_to_rules_by_id(by_id) if by_id else {})
+
+
+def _to_rules_by_id(data: dict[str, Any]) -> dict[str, RuleConfiguration]:
+    from runner_e2e.cells.lint_model import RuleConfiguration  # few catalogs speak of single rules
+
+    return {rule: RuleConfiguration(level=level, ignore=tuple(ignored)) for rule, (level, ignored) in data.items()}
 
 
 def _problem(one: Problem) -> list[object]:
