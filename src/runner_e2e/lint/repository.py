@@ -187,7 +187,12 @@ class Repository:
             relative = located(path)
             return self.text(relative) if relative is not None else None
 
-        return replace(files, find_script=script, find_text=text)
+        def names(path: str) -> tuple[str, ...]:
+            there = posixpath.relpath(posixpath.join(directory, path), WORKSPACE)
+            inside = (below(there, folder) for folder in checkouts if there != folder)
+            return self.names_in(there) or next((found for one in inside if one and (found := self.names_in(one))), ())
+
+        return replace(files, find_script=script, find_text=text, find_names=names)
 
     def script(self, relative: str) -> Script | None:
         """The program at a path of the repository, None when there is no text file."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.source import Source
     from runner_e2e.lint.values import Taint
 
-__all__ = ["Argument", "Launch", "Process", "Saved"]
+__all__ = ["Argument", "Launch", "Process", "Saved", "Tests"]
 
 
 class Saved:
@@ -60,6 +60,17 @@ class Launch:
     program: Value | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tests:
+    """Tests that a runner of this *style* calls: ``pytest``, ``unittest``, ``javascript``.
+
+    *names*: the class and the function that are asked for, and, behind ``*``, a part of the name; none: all.
+    """
+
+    style: str
+    names: tuple[str, ...] = ()
+
+
 class Process(ABC):
     """One process. *source* is the text being run; *arguments* follow the name of the program."""
 
@@ -70,6 +81,8 @@ class Process(ABC):
     """Options of one letter that the interpreter was given: ``n`` for ``perl -n``."""
     path: str = ""
     """Absolute path of the program file, where it has one: modules are looked for beside it."""
+    tests: Tests | None = None
+    """Which tests of the program are called, when a test runner runs it."""
 
     # --- budget
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.process import Argument
@@ -106,7 +107,7 @@ def _result(machine: Interpreter, state: State, files: Files) -> ShellResult:
         possible_masks=tuple(value for value in found.masks if value not in masks),
         unanalysable=tuple(found.unanalysable.values()),
         calls=tuple(found.calls.values()),
-        files=Files(contents=contents, find_script=files.find_script, find_text=files.find_text),
+        files=replace(files, contents=contents),
         trace=tuple(found.trace),
         serial=machine.serial,
     )

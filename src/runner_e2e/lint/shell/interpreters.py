@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from runner_e2e.lint.languages import ANALYSERS, language_of
-from runner_e2e.lint.languages.process import Argument
+from runner_e2e.lint.languages.process import Argument, Tests
 from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.filesystem import path_keys, peek_channel, read_channel
 from runner_e2e.lint.shell.processes import ShellProcess, run_process
@@ -18,7 +18,7 @@ from runner_e2e.lint.values import EMPTY, Value
 if TYPE_CHECKING:
     from runner_e2e.lint.shell.machine import Invocation, Machine
 
-__all__ = ["CommandLine", "command_line", "run", "run_file"]
+__all__ = ["CommandLine", "command_line", "run", "run_file", "run_tests"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -261,7 +261,17 @@ def _modules(module: str, call: Invocation) -> tuple[str, ...]:
     return tuple(f"{folder}{stem}{end}" for folder in folders for end in (".py", "/__main__.py"))
 
 
-def _run_script(machine: Machine, call: Invocation, language: str, path: str, line: CommandLine) -> bool:
+def run_tests(  # noqa: PLR0913 - a program, and what is called of it
+    machine: Machine, call: Invocation, language: str, path: str, *, style: str, names: tuple[str, ...]
+) -> bool:
+    """Follows the file at *path* with the tests in it; False when there is none."""
+    line = CommandLine(kind="file")
+    return _run_script(machine, call, language, path, line, Tests(style=style, names=names))
+
+
+def _run_script(  # noqa: PLR0913, PLR0917 - a program, and how it is run
+    machine: Machine, call: Invocation, language: str, path: str, line: CommandLine, tests: Tests | None = None
+) -> bool:
     """Follows the program in the file at *path*, of the repository or written before; False: there is none."""
     keys = path_keys(Value.literal(path), call.state)
     absolute = "".join(piece for piece in keys[0] if isinstance(piece, str))
@@ -277,7 +287,7 @@ def _run_script(machine: Machine, call: Invocation, language: str, path: str, li
             return False
         sources = [Source.of_script(script)]
     process = _process(machine, call, sources[0], line)
-    process.name, process.path = Value.literal(path), absolute
+    process.name, process.path, process.tests = Value.literal(path), absolute, tests
     run_process(machine, call.state, language, process)
     return True
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages import language_of
-from runner_e2e.lint.shell import code, filters, git, interpreters, jq, make, packages, shells, wrappers
+from runner_e2e.lint.shell import code, filters, git, interpreters, jq, make, packages, shells, testing, wrappers
 from runner_e2e.lint.shell.filesystem import (
     environment_lines,
     named_channel,
@@ -326,8 +326,19 @@ def _dd(machine: Machine, call: Invocation) -> None:
         _output(machine, content, call)
 
 
+def _tests(machine: Machine, call: Invocation) -> None:
+    """A test runner: files of the repository that it finds by their names."""
+    if not testing.run(machine, call):
+        _unknown(machine, call)
+    elif not _logs(call):
+        _output(machine, UNKNOWN, call)
+
+
 def _interpreted(machine: Machine, call: Invocation) -> None:
     """Programs of other languages: given inline, on standard input, or in a file."""
+    runner = testing.of_interpreter(call)
+    if runner is not None and testing.run(machine, runner):
+        return
     if interpreters.run(machine, call):
         return
     stdin = peek_channel(call.state, call.state.descriptors.get(0, NULL))
@@ -483,5 +494,6 @@ _MODELS: dict[str, _Model] = {
     "gmake": make.run,
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
     **dict.fromkeys(("jq", "gojq", "jaq", "yq"), _jq),
+    **dict.fromkeys(testing.RUNNERS, _tests),
     **dict.fromkeys(code.INTERPRETERS, _interpreted),
 }

@@ -60,12 +60,13 @@ class Files:
 
     *contents* maps a path (absolute where the shell knows its directory; a text, perhaps with holes) to what the
     file holds. *find_script* gives the shell program at a path of the repository, None when there is none;
-    *find_text* any other file of the repository (a Makefile).
+    *find_text* any other file of the repository (a Makefile), *find_names* the names in a folder.
     """
 
     contents: Mapping[Text, Value] = field(default_factory=dict)
     find_script: Callable[[str], Script | None] | None = None
     find_text: Callable[[str], str | None] | None = None
+    find_names: Callable[[str], tuple[str, ...]] | None = None
 
     def read(self, path: str) -> Value | None:
         """What the file at *path* holds, None when nothing is known of it."""

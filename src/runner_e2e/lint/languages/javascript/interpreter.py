@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages.javascript import testing
 from runner_e2e.lint.languages.javascript.builtins import builtin, function, object_of
 from runner_e2e.lint.languages.javascript.data import parsed, shown, stringified
 from runner_e2e.lint.languages.javascript.machine import Call, Frame, Passed, Scope
@@ -53,6 +54,8 @@ class Interpreter(Statements):
         """See :meth:`Machine.builtin`: made when it is first named."""
         made = GLOBALS.get(name)
         found = made() if made is not None else builtin(self, name)
+        if found is None and self.process.tests is not None and name in testing.GLOBALS:
+            found = testing.given(name)
         if found is not None:
             self.globals.cells[name] = Cell(found)
         return found

@@ -10,6 +10,7 @@ from runner_e2e.lint.languages.javascript.octokit import MODULES as OCTOKIT
 from runner_e2e.lint.languages.javascript.requests import MODULES as REQUESTS
 from runner_e2e.lint.languages.javascript.starting import MODULES as STARTING
 from runner_e2e.lint.languages.javascript.starting import promisified
+from runner_e2e.lint.languages.javascript.testing import MODULES as TESTING
 from runner_e2e.lint.languages.javascript.toolkit import MODULES as TOOLKIT
 from runner_e2e.lint.languages.javascript.values import (
     ANY,
@@ -346,6 +347,7 @@ MODULES: dict[str, Callable[[], Js]] = {
     **TOOLKIT,
     **OCTOKIT,
     **REQUESTS,
+    **TESTING,
     "path": _path,
     "fs": _files,
     "fs/promises": lambda: module_of(_FILE_FUNCTIONS),
@@ -382,7 +384,7 @@ HARMLESS = frozenset(
             "assert",
             "assert/strict",
         ),
-        *("querystring", "string_decoder", "perf_hooks", "async_hooks", "module", "v8", "vm", "test"),
+        *("querystring", "string_decoder", "perf_hooks", "async_hooks", "module", "v8", "vm"),
         *("lodash", "ramda", "semver", "yaml", "js-yaml", "ajv", "zod"),
         *(
             "uuid",
@@ -398,6 +400,7 @@ HARMLESS = frozenset(
             "fast-glob",
         ),
         *("minimatch", "micromatch", "globby", "mime-types", "date-fns", "dayjs", "moment", "tmp", "rimraf", "mkdirp"),
+        *("chai", "sinon", "supertest", "nock", "@testing-library/react", "@testing-library/dom"),
         *("cheerio", "xml2js", "fast-xml-parser", "csv-parse", "marked", "ejs", "handlebars", "mustache", "p-limit"),
         *("@actions/io", "@actions/glob", "@actions/cache", "@actions/artifact"),
         *("@actions/tool-cache", "@actions/attest", "@octokit/auth-app"),

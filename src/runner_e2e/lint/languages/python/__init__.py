@@ -2,7 +2,7 @@
 
 The parts, each below the next: :mod:`objects` and :mod:`memory` (what is known); :mod:`texts`, :mod:`syntax`;
 :mod:`evaluator` (what all share); :mod:`library` (the standard library); :mod:`expressions`, :mod:`functions` and
-:mod:`interpreter`.
+:mod:`interpreter`; :mod:`collected` for what a test runner calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ def run(process: Process) -> None:
         return
     interpreter = Interpreter(process)
     interpreter.folders = _folders(process)
-    interpreter.run(module)
+    if process.tests is None:
+        interpreter.run(module)
+        return
+    from runner_e2e.lint.languages.python.collected import Collected
+
+    collected = Collected(interpreter, module, process.tests)
+    collected.load_shared()
+    interpreter.run(module, then=collected.call_all)
 
 
 def _folders(process: Process) -> list[str]:

@@ -45,12 +45,14 @@ _MODULES = 0
 class Interpreter(Functions):
     """Runs a program."""
 
-    def run(self, module: Module) -> None:
-        """Runs *module* from its first to its last statement."""
+    def run(self, module: Module, *, then: Callable[[], None] | None = None) -> None:
+        """Runs *module* from its first to its last statement, and what comes *then*."""
         module.scope = self.memory.scope()
         self.memory.set_variable(module.scope, "__name__", text(module.name))
         self.memory.set_variable(module.scope, "__file__", text(module.path) if module.path else UNKNOWN_TEXT)
         self._run_body(module, module.scope)
+        if then is not None and self.memory.alive:
+            then()
         for function in self.registered:
             if id(function.node) not in self.entered:
                 self._call_registered(function)
@@ -489,6 +491,11 @@ class Interpreter(Functions):
             known = self._run_module(name, *found) if found is not None else Named(name)
             self.memory.set_variable(_MODULES, name, known)
         return known
+
+    def module_at(self, path: str) -> Object | None:
+        """The module in the file at *path*, run; None when there is none."""
+        source = self.process.program_at(path)
+        return self._run_module(path, source, path) if source is not None else None
 
     def _run_module(self, name: str, source: Source, path: str) -> Object:
         attributes = (("__name__", text(name)), ("__file__", text(path)))
