@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.contexts import EVENT_PATH
 from runner_e2e.lint.own_action import own_command
-from runner_e2e.lint.shell.git import holds_copies
 from runner_e2e.lint.shell.machine import visible_taints
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.values import Hole, by_place
@@ -109,6 +108,8 @@ def _read_by(taint: Taint, reader: Reader, node: Scalar, who: str) -> Taint:
 
 
 def _exposed(run: Run, step: Step, state: JobState, visible: Visible) -> Iterator[tuple[str, Value]]:
+    from runner_e2e.lint.shell.git import holds_copies
+
     for path, content in state.files.contents.items():
         # What bash names `/dev/fd/…` is a pipe, gone with the shell of its step.
         is_pipe = bool(path) and isinstance(path[0], str) and path[0].startswith("/dev/")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.errors import ConfigurationError
 from runner_e2e.lint.actions import report_argument, use_action
-from runner_e2e.lint.container_options import option_variables
 from runner_e2e.lint.contexts import (
     EVENT_PATH,
     OUTCOMES,
@@ -254,6 +253,8 @@ class _WorkflowRunner:
         found: dict[str, Value] = {}
         options = container.scalar("options")
         if options is not None:
+            from runner_e2e.lint.container_options import option_variables
+
             found = option_variables(self.reader.value(options, contexts, "into the options of the container"))
         for key, item in entries(container.get("env")):
             found[key.value] = self.reader.value(item, contexts, f"into the variable `{key.value}` of the container")

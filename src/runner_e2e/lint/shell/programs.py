@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages import language_of
-from runner_e2e.lint.shell import code, filters, git, interpreters, jq, make, packages, shells, testing, wrappers
+from runner_e2e.lint.shell import code, filters, interpreters, make, packages, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
     environment_lines,
     named_channel,
@@ -30,11 +30,9 @@ from runner_e2e.lint.shell.publishing import publish
 from runner_e2e.lint.shell.results import Call
 from runner_e2e.lint.shell.state import NULL, Field
 from runner_e2e.lint.shell.tables import output_of, wrapper
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value, join
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from runner_e2e.lint.shell.machine import Invocation, Machine
 
 __all__ = ["run"]
@@ -42,6 +40,9 @@ __all__ = ["run"]
 _Model: TypeAlias = Callable[["Machine", "Invocation"], None]
 
 _MAX_NESTED = 24
+_TEST_RUNNERS = ("pytest", "py.test", "vitest", "jest", "mocha")
+_RUNS_TESTS = frozenset({"-m", "--test"})
+"""Options by which an interpreter may run a test runner."""
 
 
 def run(machine: Machine, call: Invocation) -> None:
@@ -328,16 +329,24 @@ def _dd(machine: Machine, call: Invocation) -> None:
 
 def _tests(machine: Machine, call: Invocation) -> None:
     """A test runner: files of the repository that it finds by their names."""
+    from runner_e2e.lint.shell import testing
+
     if not testing.run(machine, call):
         _unknown(machine, call)
     elif not _logs(call):
         _output(machine, UNKNOWN, call)
 
 
+def _tests_of_interpreter(machine: Machine, call: Invocation) -> bool:
+    from runner_e2e.lint.shell import testing
+
+    runner = testing.of_interpreter(call)
+    return runner is not None and testing.run(machine, runner)
+
+
 def _interpreted(machine: Machine, call: Invocation) -> None:
     """Programs of other languages: given inline, on standard input, or in a file."""
-    runner = testing.of_interpreter(call)
-    if runner is not None and testing.run(machine, runner):
+    if any(field.value.constant in _RUNS_TESTS for field in call.fields) and _tests_of_interpreter(machine, call):
         return
     if interpreters.run(machine, call):
         return
@@ -400,57 +409,18 @@ def _judged(machine: Machine, call: Invocation, content: Value, *, spawns: bool)
     _output(machine, join(parts), call)
 
 
-def _jq(machine: Machine, call: Invocation) -> None:
-    """``jq`` and ``yq``: what the program lets through of its input, its arguments and the environment."""
-    line = jq.read_command(call.name, call.fields[1:])
-    flow: jq.Flow | None = None
-    program = EMPTY
-    if line is not None:
-        program = line.program.value
-        if line.from_file:
-            program = read_file(machine, call.state, program, call.environment)
-        if len(program.texts) == 1:
-            flow = jq.flow_of(program.texts[0], _named_flows(line), frozenset(() if line.null_input else (jq.INPUT,)))
-    if line is None or flow is None:
+def _git(machine: Machine, call: Invocation) -> None:
+    from runner_e2e.lint.shell import git
+
+    git.run(machine, call)
+
+
+def _query(machine: Machine, call: Invocation) -> None:
+    """``jq`` and ``yq``."""
+    from runner_e2e.lint.shell import queries
+
+    if not queries.run(machine, call, lambda operand: _file_content(machine, operand, call)):
         _judged(machine, call, _input(machine, call).opaque(), spawns=False)
-        return
-    sources = {f"#{index}": Value((hole,)) for index, hole in enumerate(_holes_of(program))}
-    for name, kind, field in line.named:
-        given = field.value if kind == "text" else read_file(machine, call.state, field.value, call.environment)
-        sources[name] = given
-    sources[jq.ARGUMENTS] = join([*sources.values(), *(field.value for field in line.operands)])
-    contents = [_file_content(machine, field.value, call) for field in line.files]
-    known = [content for content in contents if content is not None]
-    sources[jq.INPUT] = join(known) if known else EMPTY if line.files else _stdin(call)
-    for number, prefix in ((1, ""), (2, jq.TOLD)):
-        found = [
-            _carried(one.removeprefix(prefix), sources, program, call)
-            for one in sorted(flow)
-            if one.startswith(prefix) and (prefix or not one.startswith(jq.TOLD))
-        ]
-        if found or number == 1:
-            output = Value.of(taint for value in found for taint in value.taints)
-            write_channel(machine, call.state, number, output, call.span)
-
-
-def _named_flows(line: jq.CommandLine) -> dict[str, jq.Flow]:
-    return {name: frozenset({name}) for name, _, _ in line.named}
-
-
-def _holes_of(program: Value) -> list[tuple[Hole]]:
-    return [(piece,) for piece in program.texts[0] if isinstance(piece, Hole)]
-
-
-def _carried(source: str, sources: Mapping[str, Value], program: Value, call: Invocation) -> Value:
-    """What a program of ``jq`` gives of one source."""
-    plain = source.removeprefix(jq.ENCODED)
-    if plain == jq.ENVIRONMENT:
-        value = code.judge(program, call.environment, []).reads
-    elif plain.startswith(f"{jq.ENVIRONMENT}."):
-        value = call.environment.get(plain.partition(".")[2], UNKNOWN)
-    else:
-        value = sources.get(plain, UNKNOWN)
-    return value.weakened(Confidence.LOW) if source != plain else value
 
 
 def _envsubst(machine: Machine, call: Invocation) -> None:
@@ -489,11 +459,11 @@ _MODELS: dict[str, _Model] = {
     "podman": wrappers.container,
     "nerdctl": wrappers.container,
     "kubectl": wrappers.container,
-    "git": git.run,
+    "git": _git,
     "make": make.run,
     "gmake": make.run,
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
-    **dict.fromkeys(("jq", "gojq", "jaq", "yq"), _jq),
-    **dict.fromkeys(testing.RUNNERS, _tests),
+    **dict.fromkeys(("jq", "gojq", "jaq", "yq"), _query),
+    **dict.fromkeys(_TEST_RUNNERS, _tests),
     **dict.fromkeys(code.INTERPRETERS, _interpreted),
 }
