@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from ruamel.yaml import YAML
 from tests.cli.campaign_prompt import Shell, shell
 from tests.published import PACKAGE, checked, schemas, validator
 
@@ -258,6 +259,10 @@ def test_documents_that_the_sandbox_reads() -> None:
     ]  # fmt: skip
     for change in wrong:
         assert not policy.is_valid({"schema": "runner-e2e.sandbox-policy/v1", **change}), change
+    page = (ROOT / "docs" / "sandbox.md").read_text()
+    examples = re.findall(r"```(?:json|yaml)\n(.*?)```", page, re.DOTALL)
+    documents = [YAML(typ="safe").load(each) for each in examples if "runner-e2e.sandbox-" in each]
+    assert tried(*documents) == {"runner-e2e.sandbox-policy/v1", "runner-e2e.sandbox-layout/v1"}
     layouts = [json.loads((PACKAGE / "sandbox" / "shipped_layouts" / f"{name}.json").read_text()) for name in shipped()]
     assert tried(*layouts) == {"runner-e2e.sandbox-layout/v1"}
 
