@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner_e2e.cli.lint_fix import with_fixes
+from runner_e2e.cli.lint_run import with_fixes
 from runner_e2e.lint.fix import apply_fixes
 from runner_e2e.lint.fix_files import unified_diff
 from runner_e2e.lint.linter import lint

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runner_e2e.cli.lint_fix import with_fixes
+from runner_e2e.cli.lint_run import with_fixes
 from runner_e2e.lint.linter import Report, lint
 from runner_e2e.lint.render import render
 from runner_e2e.lint.render.text import LEVELS

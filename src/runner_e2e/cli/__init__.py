@@ -23,14 +23,26 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"runner-e2e {__version__}")
         return 0
     try:
-        from runner_e2e.cli.group import run
-
-        return run(given)
+        return _run(given)
     except KeyboardInterrupt:  # while modules are loaded
         return 128 + signal.SIGINT
     finally:
         if arguments is None:
             gc.freeze()  # the process ends: to look for garbage in all that is left takes as long as the start
+
+
+def _run(given: list[str]) -> int:
+    if given[:1] == ["lint"]:  # often called, on few files or on such as are known: click would take most of the time
+        from runner_e2e.cli.lint_plain import understood
+
+        plain = understood(given[1:])
+        if plain is not None:
+            from runner_e2e.cli.edge import guarded
+
+            return guarded(plain.run)
+    from runner_e2e.cli.group import run
+
+    return run(given)
 
 
 def _open_streams() -> None:

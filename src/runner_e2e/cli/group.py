@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
-import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runner_e2e import __version__
+from runner_e2e.cli.edge import guarded
 from runner_e2e.errors import LaunchError, RefusedError, RunnerE2EError
 
 if TYPE_CHECKING:
@@ -36,9 +35,6 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
 
 # Their walls and records are the kernel's. The class gives the status; that of a wrapper is none of its program's.
 LINUX_ONLY: Mapping[str, type[RunnerE2EError]] = {"run": RefusedError, "sandbox": LaunchError, "audit": LaunchError}
-
-# What a write to the screen, or to what stands for it, fails with when there is no room left.
-_UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 
 class LazyGroup(click.Group):
@@ -89,42 +85,21 @@ def runner_e2e() -> None:
 def run(arguments: list[str]) -> int:
     """Runs the group; prints what went wrong as fact, cause and fix; returns the exit code."""
     try:
-        result = _result(arguments)
-    except RunnerE2EError as error:
-        click.echo(f"runner-e2e: {error}", err=True)
-        return error.exit_code
+        return guarded(lambda: _result(arguments))
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return 2
     except click.ClickException as error:
         error.show()
         return 2
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
         return 128 + signal.SIGINT
-    except BrokenPipeError:
-        # The reader (head, less) left: not an error of ours.
-        _write_no_more()
-        return 128 + signal.SIGPIPE
-    except OSError as error:
-        if error.errno not in _UNWRITABLE or error.filename is not None:
-            raise
-        _write_no_more()
-        click.echo(f"runner-e2e: cannot write the output\n  why: {error.strerror}", err=True)
-        return 2
-    return result if isinstance(result, int) else 0
 
 
 def _result(arguments: list[str]) -> object:
     """What the command returns. click's own ``main`` takes a reader who left for a status of 1: findings."""
     try:
         with runner_e2e.make_context("runner-e2e", list(arguments)) as context:
-            result = runner_e2e.invoke(context)
-        sys.stdout.flush()
+            return runner_e2e.invoke(context)
     except click.exceptions.Exit as ending:
         return ending.exit_code
-    return result
-
-
-def _write_no_more() -> None:
-    """Lets Python write nowhere what is left in its buffers, or it would complain again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

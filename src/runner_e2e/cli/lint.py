@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runner_e2e.cli.lint_actionlint import actionlint_options
-from runner_e2e.cli.lint_fix import FixCommand, Repairs, fix_options, with_fixes
+from runner_e2e.cli.lint_fix import FixCommand, Repairs, fix_options
 from runner_e2e.cli.lint_known import Known, cache_options, known_options
 from runner_e2e.cli.lint_output import output_options, write_report
 from runner_e2e.cli.lint_remote import target_of
 from runner_e2e.cli.lint_rules import explanation, print_rules, rule_options
-from runner_e2e.cli.lint_run import FAIL_ON, exit_code, no_collection, processors
+from runner_e2e.cli.lint_run import FAIL_ON, FAIL_ON_DEFAULT, exit_code, no_collection, processors, with_usual_fixes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,10 +37,6 @@ class _Seconds(click.FloatRange):
         return seconds
 
 
-_MOST_FIXES_COUNTED = 20
-"""To know which findings have a fix, all must be made; beyond so many, a text says which may have one."""
-
-
 @click.command(cls=FixCommand)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @output_options
@@ -52,7 +48,7 @@ _MOST_FIXES_COUNTED = 20
 @click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
-    default="medium",
+    default=FAIL_ON_DEFAULT,
     show_default=True,
     help="Least confidence of a finding that makes the exit code 1; a note never does.",
 )
@@ -134,6 +130,5 @@ def lint(  # noqa: PLR0917 - click passes them by name
             return exit_code(report, "never")
         report = known.without_known(report, target, selection)
         if not repairs.diff:
-            most = 0 if target.label else None if form in {"json", "sarif"} else _MOST_FIXES_COUNTED
-            write_report(with_fixes(report, most=most), form, output, target)
+            write_report(with_usual_fixes(report, form, target), form, output, target)
         return exit_code(report, fail_on)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.fix import Outcome
     from runner_e2e.lint.report import Report
 
-__all__ = ["FixCommand", "Repairs", "fix_options", "with_fixes"]
+__all__ = ["FixCommand", "Repairs", "fix_options"]
 
 Result = TypeVar("Result")
 
@@ -104,13 +103,3 @@ def _summary(outcome: Outcome, verb: str) -> str:
         f"; {outcome.withheld} more with --fix=all, which may change what a workflow does" if outcome.withheld else ""
     )
     return f"{head} ({rules}){rest}" if rules else f"{head}{rest}"
-
-
-def with_fixes(report: Report, *, most: int | None = None) -> Report:
-    """The report with the fix of every finding that has one; as it is where more than *most* may have one."""
-    may = sum(finding.rule in report.repairs for finding in report.findings)
-    if may == 0 or (most is not None and may > most):
-        return report
-    from runner_e2e.lint.fix import proposals
-
-    return replace(report, fixes=proposals(report.findings, current=Path.cwd()), repairs=frozenset())

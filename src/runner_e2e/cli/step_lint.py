@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e import gha
-from runner_e2e.cli.lint_fix import with_fixes
 from runner_e2e.cli.lint_known import Known
 from runner_e2e.cli.lint_remote import Target
-from runner_e2e.cli.lint_run import FAIL_ON, exit_code, no_collection, processors
+from runner_e2e.cli.lint_run import FAIL_ON, exit_code, no_collection, processors, with_fixes
 from runner_e2e.errors import ConfigurationError, UsageError
 from runner_e2e.lint.actionlint import Actionlint
 from runner_e2e.lint.linter import lint
