@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner_e2e.lint.contexts import confidential
-from runner_e2e.lint.shell.console import Console, Part, has_commands, read_console
+from runner_e2e.lint.shell.console import Console, Part, changes_reading, has_commands, read_console
 from runner_e2e.lint.shell.state import READING, Reading
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Value, join
 
@@ -71,6 +71,20 @@ def test_the_old_way_to_set_an_output() -> None:
 )
 def test_annotations(line: str, annotates: bool) -> None:
     assert read_console(text(line, ID)).annotates is annotates
+
+
+@pytest.mark.parametrize(
+    ("printed", "changes"),
+    [
+        (text("::stop-commands::x"), True),
+        (text("a\n::Stop-Commands::", ID), True),
+        (text("::echo::on"), True),
+        (text("::add-mask::", ID), False),
+        (text("stop"), False),
+    ],
+)
+def test_what_changes_how_lines_are_read(printed: Value, changes: bool) -> None:
+    assert changes_reading(printed) is changes
 
 
 def test_a_quick_look() -> None:

@@ -159,6 +159,12 @@ def test_yq_has_commands_and_other_options() -> None:
     assert (constant(line.program), [constant(one) for one in line.files]) == (".a", ["f.yml"])
 
 
+def test_yq_may_write_to_its_file() -> None:
+    line = read_command("yq", words("-i", ".a = 1", "f.yml"))
+    assert line is not None
+    assert line.in_place
+
+
 @pytest.mark.parametrize("given_words", [(), ("-r",), ("--arg", "x")])
 def test_no_program(given_words: tuple[str, ...]) -> None:
     assert read_command("jq", words(*given_words)) is None

@@ -211,8 +211,9 @@ def _let(machine: Machine, call: Invocation) -> None:
 def _wait(_m: Machine, call: Invocation) -> None:
     """What a job registers is registered when it has ended. Which job an operand means is not followed."""
     state = call.state
-    operands = [one for one in call.fields[1:] if not (one.value.constant or "").startswith("-")]
-    if not operands or len(operands) >= len(state.jobs):
+    words = [one.value.constant or "" for one in call.fields[1:]]
+    operands = [word for word in words if not word.startswith("-")]
+    if len(operands) >= len(state.jobs) or not (operands or "-n" in words):
         for masks in state.jobs:
             state.masks |= masks
         state.jobs = ()

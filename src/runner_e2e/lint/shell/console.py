@@ -20,7 +20,7 @@ from runner_e2e.lint.values import EMPTY, Hole, Text, Value, join, normal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Console", "Part", "has_commands", "read_console"]
+__all__ = ["Console", "Part", "changes_reading", "has_commands", "read_console"]
 
 _COMMAND = re.compile(r"\s*::(?P<command>[a-z-]+)(?P<properties>(?: [^:]*)?)::", re.IGNORECASE)
 _NAME = re.compile(r"\bname=([^,]+)")
@@ -61,6 +61,17 @@ class Console:
 def has_commands(value: Value) -> bool:
     """Whether a workflow command can be in printed text: a quick look, before :func:`read_console`."""
     return any(isinstance(piece, str) and "::" in piece for text in value.texts for piece in text)
+
+
+def changes_reading(value: Value) -> bool:
+    """Whether a command in printed text may say how the lines after it are read."""
+    return any(
+        "stop-commands::" in known or "::echo::" in known
+        for text in value.texts
+        for piece in text
+        if isinstance(piece, str) and "::" in piece
+        for known in (piece.lower(),)
+    )
 
 
 def read_console(value: Value, reading: Reading = Reading(), *, unsecure: bool = False) -> Console:  # noqa: B008 - frozen

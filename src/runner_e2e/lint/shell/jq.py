@@ -410,7 +410,14 @@ def _either(left: Filter, right: Filter) -> Filter:
 
 
 def _after(first: Filter, second: Filter) -> Filter:
-    return lambda given, known: second(first(given, known), known)
+    """A pipe: what went to standard error stays there."""
+
+    def run(given: Flow, known: Mapping[str, Flow]) -> Flow:
+        found = first(given, known)
+        told = frozenset(one for one in found if one.startswith(TOLD))
+        return second(found - told, known) | told
+
+    return run
 
 
 def _all(parts: list[Filter], form: str) -> Filter:
@@ -501,6 +508,8 @@ class CommandLine:
     files: tuple[Field, ...] = ()
     operands: tuple[Field, ...] = ()
     null_input: bool = False
+    in_place: bool = False
+    """Whether the result takes the place of what the file holds."""
 
 
 def read_command(name: str, fields: tuple[Field, ...]) -> CommandLine | None:
@@ -540,4 +549,5 @@ def read_command(name: str, fields: tuple[Field, ...]) -> CommandLine | None:
         files=tuple(words[1:]),
         operands=tuple(operands),
         null_input=bool(flags & {"n", "--null-input"}),
+        in_place=dialect == "yq" and bool(flags & {"i", "--inplace", "--in-place"}),
     )

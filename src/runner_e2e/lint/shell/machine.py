@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.command_files import append
-from runner_e2e.lint.shell.console import has_commands, read_console
+from runner_e2e.lint.shell.console import changes_reading, has_commands, read_console
 from runner_e2e.lint.shell.ir import Foreign
 from runner_e2e.lint.shell.results import (
     ArgvLeak,
@@ -25,7 +25,7 @@ from runner_e2e.lint.shell.results import (
     Unanalysable,
     new_serial,
 )
-from runner_e2e.lint.shell.state import CommandFile
+from runner_e2e.lint.shell.state import READING, CommandFile
 from runner_e2e.lint.values import Hole, Step, Taint, Value, merged
 
 if TYPE_CHECKING:
@@ -253,6 +253,8 @@ class Machine(ABC):
 
     def _print_lines(self, value: Value, state: State, *, start: int, end: int) -> None:
         """Records what stays in the log of text with workflow commands, and carries these out."""
+        if not value.taints and state.reading == READING and not changes_reading(value):
+            return
         masks = state.masks
         unsecure = state.lookup("ACTIONS_ALLOW_UNSECURE_COMMANDS") is not None
         console = read_console(value, state.reading, unsecure=unsecure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.shell import code, jq
-from runner_e2e.lint.shell.filesystem import read_channel, read_file, write_channel
+from runner_e2e.lint.shell.filesystem import path_keys, put_file, read_channel, read_file, write_channel, written
 from runner_e2e.lint.shell.state import NULL
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value, join
 
@@ -35,7 +35,12 @@ def run(machine: Machine, call: Invocation, content: Content) -> bool:
         return False
     sources = _sources(machine, call, line, program, content)
     told = frozenset(one for one in flow if one.startswith(jq.TOLD))
-    write_channel(machine, call.state, 1, _carried(flow - told, sources, program, call), call.span)
+    output = _carried(flow - told, sources, program, call)
+    if line.in_place and line.files:
+        for key in path_keys(line.files[0].value, call.state):
+            put_file(call.state, key, machine.step(output, *call.span, written(key)), append_to=False)
+    else:
+        write_channel(machine, call.state, 1, output, call.span)
     if told:
         errors = frozenset(one.removeprefix(jq.TOLD) for one in told)
         write_channel(machine, call.state, 2, _carried(errors, sources, program, call), call.span)

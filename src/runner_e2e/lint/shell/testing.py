@@ -98,12 +98,13 @@ def _worth_following(
     machine: Machine, call: Invocation, files: tuple[str, ...], labels: frozenset[Taint]
 ) -> Iterator[str]:
     """Those of *files* that name a labelled variable, and then, for a confidential value, the others."""
-    names = [name for name, value in call.environment.items() if value.taints]
+    names = [name for name, value in call.environment.items() if value.taints and name.isidentifier()]
+    named = re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(names)})(?![A-Za-z0-9_])")
     others: list[str] = []
     find = machine.files.find_script
     for path in files[:_MAX_FILES]:
         script = find(path) if find is not None else None
-        if script is not None and any(name in script.text for name in names):
+        if script is not None and names and named.search(script.text):
             yield path
         else:
             others.append(path)
@@ -128,9 +129,10 @@ def _follow(machine: Machine, call: Invocation, suite: _Suite, files: list[str])
             complete = _follow_one(machine, call, suite, path) and complete
     finally:
         machine.options, machine.steps, call.state.descriptors = options, begun, shown
-    if not complete:
-        possible = Value.of(_labels(call)).weakened(Confidence.LOW).taints
-        machine.give_up(*call.span, "not all of the tests are followed", possible)
+    possible = Value.of(taint for taint in _labels(call) if taint.label.kind == "confidential")
+    if not complete and possible.taints:
+        reason = "not all of the tests are followed"
+        machine.give_up(*call.span, reason, possible.weakened(Confidence.LOW).taints)
 
 
 def _follow_one(machine: Machine, call: Invocation, suite: _Suite, path: str) -> bool:

@@ -118,8 +118,9 @@ def _library(name: str, base: Value = EMPTY) -> Thing:
         method: _sender(f"{name}.{method}", base, method, None if method == "delete" else data) for method in _METHODS
     }
     members |= {"request": _sender(name, base), "create": make, "extend": make}
-    thing = _client(name, **members)
-    thing.native = _sender(name, base)
+    thing, default = _client(name, **members), _client(name, **members)
+    thing.native = default.native = _sender(name, base)
+    thing.put("default", of_thing(default))
     return thing
 
 
