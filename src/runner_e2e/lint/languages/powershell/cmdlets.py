@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.github_address import publishes
 from runner_e2e.lint.languages import pieces
 from runner_e2e.lint.languages.pieces import split_at
 from runner_e2e.lint.languages.powershell.binding import NAMES, Call, Model
@@ -321,7 +322,20 @@ def _unknown(call: Call) -> None:
 
 
 def _sent(call: Call) -> None:
-    """A request over the network: no process, but what comes back may hold what was sent."""
+    """A request over the network: no process, but what comes back may hold what was sent.
+
+    GitHub shows what its API is given.
+    """
+    method, address = call.text("method"), call.text("uri")
+    if publishes(address or EMPTY, "GET" if method is None else method.constant):
+        process = call.machine.process
+        for name in ("body", "form", "infile"):
+            word = call.bound.word(name)
+            if word is None or word.value is None:
+                continue
+            sent = text_of(word.value) if name == "infile" else Value.of(taints_of(word.value))
+            content = process.read_file(sent) if name == "infile" else sent
+            process.publish(content, word.start, word.end, "what `Invoke-RestMethod` sends to GitHub's API")
     call.emit(call.machine.given_back(call.words))
 
 
