@@ -54,6 +54,8 @@ class Collected:
         self.module = module
         self.tests = tests
         self.scopes = [module.scope]
+        self.made: dict[str, Object] = {}
+        """What the fixtures of one test have given: each is called once."""
         self.node = ast.copy_location(ast.Constant(None), module.tree.body[0]) if module.tree.body else None
 
     def load_shared(self) -> None:
@@ -156,15 +158,16 @@ class Collected:
 
     def _in_module(self, function: Function, receiver: Object | None, scope: int | None) -> None:
         memory = self.interpreter.memory
+        self.made = {}
         region = memory.open()
-        self._call(function, receiver, scope, 0)
+        self._call(function, receiver, scope)
         memory.record(region)
         if not region.ends:  # it raised: the runner goes on
             memory.rewind(region)
             memory.record(region)
         memory.close(region)
 
-    def _call(self, function: Function, receiver: Object | None, scope: int | None, depth: int) -> Object:
+    def _call(self, function: Function, receiver: Object | None, scope: int | None) -> Object:
         """Calls a function of the program with its fixtures, as if from the module that it stands in."""
         interpreter = self.interpreter
         frame = Frame(function.module, function.scopes[-1:], node=function.module)
@@ -172,14 +175,14 @@ class Collected:
         interpreter.frames.append(frame)
         try:
             with interpreter.process.within(function.module.source):
-                made = self._called(function, receiver, scope, depth)
+                made = self._called(function, receiver, scope)
         finally:
             interpreter.frames.pop()
         interpreter.memory.record(frame.returns)
         interpreter.memory.close(frame.returns)
         return made
 
-    def _called(self, function: Function, receiver: Object | None, scope: int | None, depth: int) -> Object:
+    def _called(self, function: Function, receiver: Object | None, scope: int | None) -> Object:
         node = ast.copy_location(ast.Constant(None), function.node)
         arguments = function.node.args
         names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
@@ -188,20 +191,23 @@ class Collected:
         given = self._parameters(function)
         for name in names:
             if name not in given:
-                given[name] = self._fixture(name, receiver, scope, depth)
+                if name not in self.made:
+                    self.made[name] = NOTHING  # one that needs itself ends here
+                    self.made[name] = self._fixture(name, receiver, scope)
+                given[name] = self.made[name]
         called: Object = function if receiver is None else Bound(receiver, function)
         return self.interpreter.call(called, Call(node=node, keywords=given))
 
-    def _fixture(self, name: str, receiver: Object | None, scope: int | None, depth: int) -> Object:
+    def _fixture(self, name: str, receiver: Object | None, scope: int | None) -> Object:
         """What a test is given for a parameter."""
         if name == "monkeypatch":
             return _MONKEYPATCH
         scopes = [*([scope] if scope is not None else []), *self.scopes]
-        for each in scopes if depth < _MAX_DEPTH else ():
+        for each in scopes:
             for function in self._functions(each):
                 if _fixture_text(function) and _fixture_name(function) == name:
                     owner = receiver if each == scope else None
-                    made = self._call(function, owner, scope, depth + 1)
+                    made = self._call(function, owner, scope)
                     content = made if isinstance(made, Items) else self.interpreter.content(made)
                     yielded = isinstance(content, Items) and _yields(function)
                     return self.interpreter.element(content) if isinstance(content, Items) and yielded else made
