@@ -91,6 +91,11 @@ def found(root: Path, command: str, files: dict[str, str], step: str = "") -> li
         ("python -m pytest deep", ["deep/er/test_c.py"]),
         ("python3 -W error -m pytest", []),
         ("coverage report", []),
+        ("coverage run -m pytest deep", ["deep/er/test_c.py"]),
+        ("coverage run --branch --source src -m pytest -q deep", ["deep/er/test_c.py"]),
+        ("python -m coverage run -m pytest deep", ["deep/er/test_c.py"]),
+        ("python -m coverage report", []),
+        ("uv run coverage run -m pytest deep", ["deep/er/test_c.py"]),
         ("poetry run pytest deep", ["deep/er/test_c.py"]),
         ('pytest "$FOLDER"', []),
         ("python -m pytest_other", []),
@@ -166,6 +171,9 @@ def test_what_unittest_finds(tmp_path: Path, command: str, names: list[str]) -> 
         ("node --no-warnings --test --test-reporter spec test", ["test/d.mjs"]),
         ("node lib/--test", []),
         ("npm test", ["src/a.test.js", "src/b.spec.ts"]),
+        ("npx c8 -r text vitest b.spec", ["src/b.spec.ts"]),
+        ("npx nyc --reporter=lcov mocha", ["test/d.mjs"]),
+        ("npx cross-env NODE_ENV=test jest b.spec", ["src/b.spec.ts"]),
     ],
 )
 def test_what_runners_of_javascript_find(tmp_path: Path, command: str, names: list[str]) -> None:

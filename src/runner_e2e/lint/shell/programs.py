@@ -337,9 +337,25 @@ def _tests(machine: Machine, call: Invocation) -> None:
         _output(machine, UNKNOWN, call)
 
 
+def _coverage(machine: Machine, call: Invocation) -> None:
+    """``coverage run``: a Python program, or the tests that it is measured by."""
+    from runner_e2e.lint.shell import testing
+
+    program = testing.under_coverage(call)
+    if program is not None:
+        machine.start(program)
+    else:
+        _unknown(machine, call)
+
+
 def _tests_of_interpreter(machine: Machine, call: Invocation) -> bool:
     from runner_e2e.lint.shell import testing
 
+    if any(field.value.constant == "coverage" for field in call.fields[1:3]):
+        program = testing.under_coverage(call)
+        if program is not None:
+            machine.start(program)
+            return True
     runner = testing.of_interpreter(call)
     return runner is not None and testing.run(machine, runner)
 
@@ -465,5 +481,6 @@ _MODELS: dict[str, _Model] = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
     **dict.fromkeys(("jq", "gojq", "jaq", "yq"), _query),
     **dict.fromkeys(_TEST_RUNNERS, _tests),
+    "coverage": _coverage,
     **dict.fromkeys(code.INTERPRETERS, _interpreted),
 }

@@ -30,13 +30,26 @@ if TYPE_CHECKING:
 
     Reader: TypeAlias = "Callable[[_Folders, tuple[str, ...]], _Suite]"
 
-__all__ = ["RUNNERS", "of_interpreter", "run"]
+__all__ = ["RUNNERS", "of_interpreter", "run", "under_coverage"]
 
 _MAX_FILES = 200
 _MAX_FOLDERS = 400
 _STEPS_OF_FILE = 3_000
 _STEPS = 8_000
 _IGNORED = frozenset({"node_modules", "build", "dist", "venv", "env", "CVS", "_darcs", "site-packages", "__pycache__"})
+_COVERAGE_VALUES = frozenset(
+    {
+        "--source",
+        "--omit",
+        "--include",
+        "--rcfile",
+        "--data-file",
+        "--context",
+        "--concurrency",
+        "--debug",
+        "--save-signal",
+    }
+)
 _MODULES = {"pytest": "pytest", "py.test": "pytest", "unittest": "unittest"}
 
 
@@ -49,6 +62,19 @@ class _Suite:
     names: Mapping[str, tuple[str, ...]]
     captured: bool = False
     """Whether the log shows nothing of what tests print."""
+
+
+def under_coverage(call: Invocation) -> Invocation | None:
+    """The program that ``coverage run`` runs as Python does; None: it runs none."""
+    words = [field.value.constant or "" for field in call.fields]
+    at = next((index + 1 for index, word in enumerate(words) if word == "coverage"), 1)
+    if words[at : at + 1] != ["run"]:
+        return None
+    at += 1
+    while at < len(words) and words[at].startswith("-") and words[at] != "-m":
+        at += 2 if words[at] in _COVERAGE_VALUES else 1
+    python = replace(call.fields[0], value=Value.literal("python3"))
+    return call.running((python, *call.fields[at:])) if at < len(words) else None
 
 
 def of_interpreter(call: Invocation) -> Invocation | None:
