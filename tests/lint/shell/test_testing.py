@@ -191,6 +191,8 @@ def printed(root: Path, command: str) -> set[int]:
 
 def test_what_tests_print_is_captured(tmp_path: Path) -> None:
     assert printed(tmp_path, "pytest") == set()
+    low = leaks(tmp_path, rule="confidential-log", least=Confidence.LOW)
+    assert {(".github/workflows/w.yml", 10)} == {place for place in low if place[1] > 6}
     assert printed(tmp_path, "pytest -s") == {5, 6}
     assert printed(tmp_path, "pytest --capture=no") == {5, 6}
 

@@ -18,10 +18,10 @@ from runner_e2e.lint.globs import Globs
 from runner_e2e.lint.languages import language_of
 from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell import interpreters
-from runner_e2e.lint.shell.filesystem import path_keys
+from runner_e2e.lint.shell.filesystem import path_keys, write_channel
 from runner_e2e.lint.shell.machine import ExhaustedError
-from runner_e2e.lint.shell.state import NULL, exact
-from runner_e2e.lint.values import Confidence, Taint, Value, merged
+from runner_e2e.lint.shell.state import Channel, exact
+from runner_e2e.lint.values import EMPTY, Confidence, Taint, Value, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +61,7 @@ class _Suite:
     style: str
     names: Mapping[str, tuple[str, ...]]
     captured: bool = False
-    """Whether the log shows nothing of what tests print."""
+    """Whether the log shows what tests print only where they fail."""
 
 
 def under_coverage(call: Invocation) -> Invocation | None:
@@ -139,11 +139,11 @@ def _worth_following(
 
 
 def _follow(machine: Machine, call: Invocation, suite: _Suite, files: list[str]) -> None:
+    state = call.state
+    shown, captured = state.descriptors, machine.fresh()
     if suite.captured:
-        state = call.state
-        shown, state.descriptors = state.descriptors, {**state.descriptors, 1: NULL, 2: NULL}
-    else:
-        shown = call.state.descriptors
+        state.files[captured] = EMPTY
+        state.descriptors = {**shown, 1: Channel("file", captured), 2: Channel("file", captured)}
     options, begun = machine.options, machine.steps
     complete = len(files) <= _MAX_FILES
     try:
@@ -154,7 +154,11 @@ def _follow(machine: Machine, call: Invocation, suite: _Suite, files: list[str])
             machine.options = replace(options, max_steps=min(options.max_steps, machine.steps + _STEPS_OF_FILE))
             complete = _follow_one(machine, call, suite, path) and complete
     finally:
-        machine.options, machine.steps, call.state.descriptors = options, begun, shown
+        machine.options, machine.steps, state.descriptors = options, begun, shown
+    # What a test has printed is shown when it fails.
+    printed = state.files.pop(captured, EMPTY).opaque().weakened(Confidence.LOW)
+    if printed.taints:
+        write_channel(machine, state, 1, printed, call.span)
     possible = Value.of(taint for taint in _labels(call) if taint.label.kind == "confidential")
     if not complete and possible.taints:
         reason = "not all of the tests are followed"
@@ -249,7 +253,7 @@ _PYTEST_VALUES = frozenset(
     | {"--log-level", "--timeout", "--dist", "--cov-report", "--cov-config", "--reruns", "--import-mode", "--html"}
     | {"--override-ini", "--capture", "--numprocesses", "--config-file"}
 )
-_SHOWING = frozenset({"-s", "--capture=no", "-rA", "-rP", "-ra"})
+_SHOWING = frozenset({"-s", "--capture=no", "-rA", "-rP"})
 
 
 def _pytest(folders: _Folders, arguments: tuple[str, ...]) -> _Suite:
