@@ -6,25 +6,28 @@ import os
 import socket
 from pathlib import Path
 
-from runner_e2e.sandbox import quick_client
 from runner_e2e.sandbox.request import receive_descriptors, receive_exactly
 
-TOKEN = b"t" * quick_client.TOKEN_BYTES
+TOKEN = b"a token"
 
 
 class Server:
-    """A server of the test's own."""
+    """A server of the test's own: this process, which shows its token as a server does."""
 
     def __init__(self, place: Path) -> None:
-        self.path = str(place / "socket")
+        name = str(os.getpid())
+        self.path = str(place / name)
         self.listening = socket.socket(socket.AF_UNIX)
         here = Path.cwd()
         os.chdir(place)  # the address must be short
         try:
-            self.listening.bind("socket")
+            self.listening.bind(name)
         finally:
             os.chdir(here)
-        (place / quick_client.TOKEN).write_bytes(TOKEN)
+        (place / "token").write_bytes(TOKEN)
+        self.stdin = os.dup(0)
+        with (place / "token").open() as file:
+            os.dup2(file.fileno(), 0)
         self.listening.listen()
         self.listening.settimeout(30)
         self.connections: list[socket.socket] = []
@@ -33,7 +36,7 @@ class Server:
         connection, _ = self.listening.accept()
         self.connections.append(connection)
         connection.settimeout(30)
-        assert connection.recv(len(TOKEN)) in {TOKEN, b""}
+        assert receive_exactly(connection, len(TOKEN)) in {TOKEN, None}
         if answer:
             connection.sendall(answer)
         return connection
@@ -41,6 +44,8 @@ class Server:
     def close(self) -> None:
         for one in (self.listening, *self.connections):
             one.close()
+        os.dup2(self.stdin, 0)
+        os.close(self.stdin)
 
 
 def take(connection: socket.socket) -> bytes:
@@ -48,5 +53,5 @@ def take(connection: socket.socket) -> bytes:
     head, descriptors = receive_descriptors(connection, 8)
     for descriptor in descriptors:
         os.close(descriptor)
-    assert len(descriptors) == 4
+    assert len(descriptors) == 5
     return receive_exactly(connection, int.from_bytes(head, "little")) or b""

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.sandbox_actors import SERVED, Actor, actors, make_actor
 
+from runner_e2e.sandbox import fork_worker
+from runner_e2e.sandbox.request import Kind
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,6 +30,19 @@ ask = (
     "print('answer', ask(os.environ['RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]), flush=True)"
 )
 client = [python, "-I", "-S", "-c", ask, source, "--quiet"]
+"""
+# The server and its workers, as long as they have no client.
+SERVERS = """
+server = os.environ["RUNNER_E2E_SANDBOX_SERVER"]
+def servers():
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{name}/cwd") == os.path.dirname(server):
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
 """
 
 
@@ -90,7 +106,7 @@ except OSError:
 ATTACKED = """
 server = os.environ["RUNNER_E2E_SANDBOX_SERVER"]
 place = os.path.dirname(server)
-script = f'ls {place}; cat {place}/token; env | grep -c RUNNER_E2E; exec "$@"'
+script = f'ls {place}; cat /proc/{os.path.basename(server)}/fd/0; env | grep -c RUNNER_E2E; exec "$@"'
 for more in ([], ["--without", "mounts"], ["--without", "mounts", "--without", "keyrings", "--keep-user"]):
     words = [*client, *more, "--", "/bin/sh", "-c", script, "sh", python, "-I", "-S", "-c", ATTACK, server]
     print(subprocess.run(words, capture_output=True, text=True).stdout, end="")
@@ -128,6 +144,25 @@ def test_other_surroundings_are_not_served(served: Actor, change: str) -> None:
     assert harness(served, ELSEWHERE.format(change=change)).stdout == "answer None\n\n"
 
 
+def test_who_is_behind_a_wall_of_landlock_is_not_served(served: Actor) -> None:
+    """Nothing in /proc shows such a wall; here it is all that the client has and the server has not."""
+    change = "kernel.restrict_self(kernel.create_ruleset(fs=1))"
+    head = "from runner_e2e import kernel; kernel.forbid_new_privileges(); "
+    serve = [word.replace("become_harness(", f"{head}become_harness(", 1) for word in serving(served)]
+    body = HARNESS + ELSEWHERE.format(change="pass") + ELSEWHERE.format(change=change)
+    done = served.run([*serve, served.python, "-I", "-c", body, served.python, served.source])
+    assert done.stdout == "answer 0\n\nanswer None\n\n"
+
+
+def test_a_server_that_was_changed_does_not_serve(served: Actor) -> None:
+    body = """
+for process in servers():
+    os.setpriority(os.PRIO_PROCESS, process, 5)
+print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
+"""
+    assert harness(served, SERVERS + body).stdout == "answer None\n\n"
+
+
 @pytest.mark.parametrize("namespace", ["NEWNS", "NEWPID", "NEWUSER", "NEWNET", "NEWIPC"])
 def test_other_namespaces_are_not_served(namespace: str) -> None:
     for actor in make_actor("root" + SERVED):
@@ -157,6 +192,36 @@ for environment in ({{**os.environ, "CASE": "x"}}, os.environ):
     print(subprocess.run(words, stdout=subprocess.PIPE, text=True, env=environment).stdout)
 """
     assert harness(served, body).stdout == "answer None\n\nanswer 0\n\n"
+
+
+def test_a_request_that_no_launch_can_take_is_left_to_the_client(served: Actor) -> None:
+    body = """
+import ctypes
+call = ctypes.CDLL(None).execve
+strings = ctypes.c_char_p * 30
+words = [word.encode() for word in [*client, "--", "/bin/true"]]
+environment = [b"=without a name", *(key + b"=" + value for key, value in os.environb.items())]
+sys.stdout.flush()
+call(words[0], strings(*words), strings(*environment))
+"""
+    done = harness(served, body)
+    assert (done.stdout, done.stderr) == ("answer None\n", "")
+
+
+def test_agents_of_the_library_do_not_see_the_server_either(served: Actor) -> None:
+    body = """
+sys.path.insert(0, source)
+from runner_e2e.sandbox.harness import Launcher
+from runner_e2e.sandbox.policy import Policy
+server = os.environ.get("RUNNER_E2E_SANDBOX_SERVER")
+with Launcher(python=python) as launcher:
+    prepared = launcher.prepare(Policy(), environment={"PATH": os.environ["PATH"]})
+    words = ["/bin/sh", "-c", f"ls {os.path.dirname(server)} || echo hidden"]
+    with launcher.start(prepared, words, stdin=0, stdout=1, stderr=2) as run:
+        run.wait()
+"""
+    done = harness(served, body)
+    assert (done.stdout, "denied" in done.stderr) == ("hidden\n", True)
 
 
 def test_refusals_and_bad_options_are_told_as_ever(served: Actor) -> None:
@@ -212,48 +277,119 @@ one.wait()
     wait_until(lambda: not [words for words in commands() if name in words])
 
 
-def test_a_server_that_was_killed_is_done_without(served: Actor) -> None:
+def test_a_command_ends_with_a_client_that_is_killed_whatever_the_server_waits_for(served: Actor) -> None:
+    name = f"63{os.getpid()}{time.monotonic_ns() % 100000}"
+    body = f"""
+full, theirs = os.pipe()
+os.set_blocking(theirs, False)
+try:
+    while True:
+        os.write(theirs, bytes(4096))
+except BlockingIOError:
+    os.set_blocking(theirs, True)
+loud = [word for word in client if word != "--quiet"]
+words = [*loud, "--", "/bin/sh", "-c", "echo ready; exec sleep {name}"]
+one = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=theirs, text=True)
+print(one.stdout.readline(), end="", flush=True)
+one.kill()
+print(one.communicate()[0] == "", flush=True)
+sys.stdin.read()
+"""
+    words = [*serving(served), served.python, "-I", "-c", HARNESS + body, served.python, str(served.source)]
+    with subprocess.Popen(
+        [*served.prefix, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=served.work,
+        env=served.environment(),
+    ) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "True\n"]
+        wait_until(lambda: f"sleep\0{name}\0" not in commands())
+        process.communicate(timeout=30)
+
+
+def test_signals_to_the_server_end_nothing(served: Actor) -> None:
     body = """
-import signal, time
-server = os.environ["RUNNER_E2E_SANDBOX_SERVER"]
-names = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-def directory(process):
+import signal
+one = subprocess.Popen([*client, "--", "/bin/sh", "-c", "echo ready; read line; exit 9"], stdin=subprocess.PIPE,
+                       stdout=subprocess.PIPE, text=True)
+one.stdout.readline()
+def parent(process):
+    return int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
+number = int(os.path.basename(server))
+for process in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
     try:
-        return os.readlink(f"/proc/{process}/cwd")
+        if number in (process, parent(process)):
+            os.kill(process, signal.SIGTERM)
     except OSError:
-        return ""
-servers = [process for process in names if directory(process) == os.path.dirname(server)]
-for process in servers:
-    os.kill(process, signal.SIGKILL)
-print(bool(servers))
+        continue
+print(one.communicate("go")[0])
 print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
 """
-    assert harness(served, body).stdout == "True\nanswer None\n\n"
+    assert harness(served, SERVERS + body).stdout == "answer 9\n\nanswer 0\n\n"
+
+
+def test_a_server_without_room_for_a_worker_tries_again(served: Actor) -> None:
+    body = """
+import resource, signal
+number = int(os.path.basename(server))
+usual = resource.prlimit(number, resource.RLIMIT_NOFILE)
+resource.prlimit(number, resource.RLIMIT_NOFILE, (4, usual[1]))
+for process in servers():
+    if process != number:
+        os.kill(process, signal.SIGKILL)
+for limits in (None, usual):
+    if limits:
+        resource.prlimit(number, resource.RLIMIT_NOFILE, limits)
+    print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
+"""
+    assert harness(served, SERVERS + body).stdout == "answer None\n\nanswer 0\n\n"
+
+
+def test_a_server_that_cannot_start_is_said(served: Actor) -> None:
+    head = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4)); "
+    serve = [word.replace("become_harness(", f"{head}become_harness(", 1) for word in serving(served)]
+    done = served.run([*serve, "/bin/true"])
+    assert "LaunchError: the fork server did not start" in done.stderr
+
+
+def test_without_proc_there_is_no_server() -> None:
+    for actor in make_actor("root" + SERVED):
+        words = ["unshare", "-m", "/bin/sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh", *serving(actor)]
+        assert "LaunchError: the fork server cannot be used here\n  why: /proc" in actor.run([*words, "true"]).stderr
+
+
+def test_processes_that_cannot_be_made_before_are_made_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(fork_worker, "Standby", refuse)
+    client = fork_worker._Client(-1, Kind(namespaces=0, user=0, group=0), mask=bytes(128))
+    assert client.standby is None
+
+
+def test_a_server_that_was_killed_is_done_without(served: Actor) -> None:
+    body = """
+import signal
+for process in servers():
+    os.kill(process, signal.SIGKILL)
+print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
+"""
+    assert harness(served, SERVERS + body).stdout == "answer None\n\n"
 
 
 def test_a_worker_that_was_killed_is_replaced(served: Actor) -> None:
     body = """
-import signal, time
-server = os.environ["RUNNER_E2E_SANDBOX_SERVER"]
-def parent(process):
-    try:
-        return int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-def directory(process):
-    try:
-        return os.readlink(f"/proc/{process}/cwd")
-    except OSError:
-        return ""
+import signal
 for _ in range(3):
-    names = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    alike = [process for process in names if directory(process) == os.path.dirname(server)]
-    for process in alike:
-        if parent(process) in alike:
+    for process in servers():
+        if process != int(os.path.basename(server)):
             os.kill(process, signal.SIGKILL)
     print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout.strip())
 """
-    assert harness(served, body).stdout == "answer 0\n" * 3
+    assert harness(served, SERVERS + body).stdout == "answer 0\n" * 3
 
 
 def test_a_terminal_is_left_to_the_client(served: Actor) -> None:

@@ -93,6 +93,16 @@ def test_a_server_that_ends_after_the_request_may_have_begun_so_nothing_begins_a
     assert error == "agent_sandbox: the fork server ended during the launch, and the command with it\n"
 
 
+def test_a_socket_of_another_process_is_told_nothing(server: Server) -> None:
+    path = Path(server.path)
+    another = path.rename(path.with_name(str(os.getppid())))
+    process = client(str(another), "--", "true")
+    assert process.communicate(timeout=30) == ("answer None\nend\n", "")
+    connection, _ = server.listening.accept()
+    with connection:
+        assert connection.recv(1) == b""
+
+
 @pytest.mark.parametrize("state", ["missing", "dead", "stopped"])
 def test_without_a_living_server_nothing_is_begun(server: Server, state: str) -> None:
     path = server.path

@@ -11,7 +11,6 @@ from runner_e2e.sandbox.arguments import parse_arguments, policy_of
 from runner_e2e.sandbox.launcher import launch
 from runner_e2e.sandbox.origin import Origin
 from runner_e2e.sandbox.policy import DROPPED_VARIABLES, LISTING_VARIABLE
-from runner_e2e.sandbox.quick_client import SERVER_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def execute(
     """
     policy = policy_of(request, os.environ)
     reports = os.environ.get(REPORTS_VARIABLE)
-    policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide, *_own_server()))
+    policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide))
     origin = origin or Origin()
     if named := _confidential(policy):
         origin.erase(named)
@@ -127,12 +126,6 @@ def _prepare_listed(name: str, log: Callable[[str], None]) -> Artifact | None:
 def failure_status(code: int) -> int:
     """The status for an error of our own: 126 and 127 stay, everything else is 125."""
     return code if code in {126, 127} else 125
-
-
-def _own_server() -> tuple[str, ...]:
-    """The directory of the fork server: who reaches it can launch as this process can."""
-    server = os.environ.get(SERVER_VARIABLE, "")
-    return (os.path.dirname(server),) if server.startswith("/") else ()
 
 
 def _confidential(policy: Policy) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["RESOLVERS", "SOCKETS", "STARTUP_FILES", "own_code", "sockets"]
+from runner_e2e.sandbox.quick_client import SERVER_VARIABLE
+
+__all__ = ["RESOLVERS", "SOCKETS", "STARTUP_FILES", "fork_server", "own_code", "sockets"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,6 +108,12 @@ def sockets(user: int, environment: Mapping[str, str]) -> tuple[str, ...]:
         if value:
             named.append(value)
     return (*(path.format(user=user) for path in SOCKETS), *named)
+
+
+def fork_server() -> tuple[str, ...]:
+    """The directory of the fork server that this process launches by or could."""
+    server = os.environ.get(SERVER_VARIABLE, "")
+    return (os.path.dirname(server),) if server.startswith("/") else ()
 
 
 def own_code() -> tuple[str, ...]:

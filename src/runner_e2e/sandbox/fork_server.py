@@ -4,8 +4,8 @@ The quick entry script asks it instead of loading this product anew: see :mod:`r
 launch is made by a fork of its own, as the script would make it: in its directory, with its environment and streams.
 
 It lives as long as the harness for which it was started. Whoever it serves can launch as the harness can. So it serves
-only processes in the harness's surroundings that can read a token beside the socket; their directory is hidden from
-every agent.
+only processes in surroundings like its own that the kernel would also let look into its memory. The directory of its
+socket is hidden from the agents of all launches below it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import select
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import fork_worker, init, inside
-from runner_e2e.sandbox.quick_client import SERVER_VARIABLE, TOKEN, TOKEN_BYTES
+from runner_e2e.sandbox.quick_client import SERVER_VARIABLE
 from runner_e2e.sandbox.request import Kind
-from runner_e2e.sandbox.surroundings import read_surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["HELLO", "become_harness", "command", "serve", "start"]
 
 HELLO = b"sandbox fork server 1\n"
-SOCKET = "socket"
+_LONGEST_NUMBER = 20
+_TOKEN_BYTES = 32
 _WAITING = 128
 _SIGCHLD, _SIGPIPE, _SIGXFSZ = 17, 13, 25
 _QUIET = 20  # milliseconds without a request: see service.py
@@ -77,23 +77,37 @@ def start(python: str) -> str:
     The server is not a child of this process, which may wait for any of its own.
     """
     harness = os.getpid()
-    directory = _make_directory()
-    hello, theirs = os.pipe2(os.O_CLOEXEC)
-    child = os.fork()
-    if child == 0:
-        _become_server(command(python, directory, harness=harness), theirs)
-    os.close(theirs)
-    os.waitpid(child, 0)
-    with open(hello, "rb", buffering=0) as file:
-        if file.read(len(HELLO)) == HELLO:
-            return os.path.join(directory, SOCKET)
-    import shutil
-
     from runner_e2e.errors import LaunchError
 
+    if not os.path.exists("/proc/self/fd"):
+        why = "/proc is not mounted, and by it server and clients know each other"
+        raise LaunchError("the fork server cannot be used here", why=why, fix="start the harness without it")
+    directory = _make_directory()
+    try:
+        answer = _start(command(python, directory, harness=harness))
+        why, fix = f"{python} could not run it; what it wrote stands above", "check that it starts with -I -S"
+    except OSError as error:
+        answer, why, fix = b"", str(error), "end other processes"
+    if answer.startswith(HELLO):
+        return os.path.join(directory, answer.removeprefix(HELLO).decode())
+    import shutil
+
     shutil.rmtree(directory, ignore_errors=True)
-    why = f"{python} could not run it; what it wrote stands above"
-    raise LaunchError("the fork server did not start", why=why, fix="check that this Python starts with -I -S")
+    raise LaunchError("the fork server did not start", why=why, fix=fix)
+
+
+def _start(words: Sequence[str]) -> bytes:
+    """Starts the server *words*; what it says."""
+    hello, theirs = os.pipe2(os.O_CLOEXEC)
+    with open(hello, "rb", buffering=0) as file:
+        try:
+            child = os.fork()
+            if child == 0:
+                _become_server(words, theirs)
+        finally:
+            os.close(theirs)
+        os.waitpid(child, 0)
+        return file.read(len(HELLO) + _LONGEST_NUMBER)
 
 
 def _make_directory() -> str:
@@ -126,17 +140,39 @@ def _become_server(words: Sequence[str], output: int) -> NoReturn:
 
 def serve(directory: str, *, harness: int, runner_files: Callable[[], Sequence[os.PathLike[str]]]) -> None:
     """Serves until the process *harness* is gone, then removes *directory*, which must be new and only its own."""
-    surroundings = read_surroundings(os.getpid())
-    os.chdir(directory)  # the kernel takes no long address
-    listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-    listening.bind(SOCKET)
-    listening.listen(_WAITING)
-    token = os.urandom(TOKEN_BYTES)
-    _write_token(token)
     life = os.pidfd_open(harness)
-    os.write(1, HELLO)
+    os.chdir(directory)  # the kernel takes no long address
+    token = _show_token()
+    name = str(os.getpid())
+    listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    listening.bind(name)
+    try:
+        listening.listen(_WAITING)
+        os.write(1, HELLO + name.encode())
+        mask = _settle()
+        trade = fork_worker.Trade(token=token, mask=mask, runner_files=runner_files)
+        _Server(listening, life, trade).run()
+    finally:
+        os.unlink(name)
+        os.rmdir(directory)
+
+
+def _show_token() -> bytes:
+    """Makes a token that those can read that may look into this process: see :func:`quick_client.read_token`."""
+    token = os.urandom(_TOKEN_BYTES)
+    descriptor = os.open("token", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    os.unlink("token")
+    os.write(descriptor, token)
+    os.dup2(descriptor, 0)
+    os.close(descriptor)
+    return token
+
+
+def _settle() -> bytes:
+    """Prepares this process for a long life with many forks; returns the signal mask that they are to have."""
+    mask = kernel.block_signals()  # it ends with the harness, which may need its agents until then
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for descriptor in (0, 1, 2):
+    for descriptor in (1, 2):
         os.dup2(nothing, descriptor)
     kernel.ignore(_SIGCHLD)
     kernel.set_child_subreaper()  # what a worker leaves ends without a trace here
@@ -145,19 +181,7 @@ def serve(directory: str, *, harness: int, runner_files: Callable[[], Sequence[o
     fork_worker.load()
     gc.disable()
     gc.freeze()
-    try:
-        trade = fork_worker.Trade(surroundings=surroundings, token=token, runner_files=runner_files)
-        _Server(listening, life, trade).run()
-    finally:
-        for name in (SOCKET, TOKEN):
-            os.unlink(name)
-        os.rmdir(directory)
-
-
-def _write_token(token: bytes) -> None:
-    descriptor = os.open(TOKEN, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    os.write(descriptor, token)
-    os.close(descriptor)
+    return mask
 
 
 class _Server:
@@ -203,15 +227,21 @@ class _Server:
             os.close(news)
 
     def _fork(self) -> None:
-        news, theirs = os.pipe2(os.O_CLOEXEC)
+        try:
+            self.idle = self._make_worker()
+        except OSError:
+            select.poll().poll(_PAUSE)  # a client that waits too long launches by itself
+
+    def _make_worker(self) -> int:
         server = os.getpid()
+        news, theirs = os.pipe2(os.O_CLOEXEC)
         try:
             if os.fork() == 0:
                 os.close(news)
                 fork_worker.work(self.listening, theirs, self.trade, self.kind, server=server)
-            self.idle = news
         except OSError:
             os.close(news)
-            select.poll().poll(_PAUSE)  # a client that waits too long launches by itself
+            raise
         finally:
             os.close(theirs)
+        return news

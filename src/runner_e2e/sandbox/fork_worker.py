@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _socket  # see request.py
+import contextlib
+import fcntl
 import marshal
 import os
 import select
@@ -19,7 +21,7 @@ from runner_e2e.sandbox.surroundings import SurroundingsError, read_surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
     from runner_e2e.sandbox.request import Kind
@@ -36,10 +38,10 @@ _PATIENCE = 2.0  # seconds for a client to begin
 
 
 class Trade(Record):
-    """What workers are told: the surroundings of those they work for, and how to find the CI runner's own files."""
+    """What workers are told: what a client must know, their signal mask, and how to find the CI runner's own files."""
 
-    surroundings: Mapping[str, bytes]
     token: bytes
+    mask: bytes
     runner_files: Callable[[], Sequence[os.PathLike[str]]]
 
 
@@ -61,17 +63,17 @@ def work(listening: _socket.socket, news: int, trade: Trade, kind: Kind | None, 
         if os.getppid() != server:
             os._exit(0)  # it had gone before
         kernel.default_action(_SIGCHLD)
-        origin = _Client(news, kind)
-        _warm()
+        kernel.unblock_signals(trade.mask)
+        origin = _Client(news, kind, mask=trade.mask)
+        with contextlib.suppress(Exception):  # a launch says it, to its client
+            _warm()
         descriptor, _ = listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - as socket.accept() does
         os.write(news, TAKEN)
         listening.close()
         origin.connection = _socket.socket(fileno=descriptor)
-        trusted = _is_alike(origin.connection, trade.surroundings) and _has_token(origin.connection, trade.token)
+        trusted = _is_alike(origin.connection) and _has_token(origin.connection, trade.token)
         if origin.send(quick_client.ACCEPTED if trusted else quick_client.DECLINED) and trusted:
-            words = _take_over(origin.connection)
-            if words is not None:
-                origin.answer(_launch(words, trade, origin))
+            origin.answer(_serve(trade, origin))
         status = 0
     except BaseException:  # noqa: BLE001 - nothing may come back into the caller's code from this fork
         _show_defect()
@@ -88,8 +90,8 @@ def _warm() -> None:
     kernel.prefault()
 
 
-def _is_alike(connection: _socket.socket, surroundings: Mapping[str, bytes]) -> bool:
-    """Whether the client is in the same surroundings as the harness, so that it gains nothing by a launch from here.
+def _is_alike(connection: _socket.socket) -> bool:
+    """Whether the client is in the same surroundings as this process, so that it gains nothing by a launch from here.
 
     An agent that found a way to the socket is not: it has other namespaces, another user, or fewer privileges.
     """
@@ -99,7 +101,7 @@ def _is_alike(connection: _socket.socket, surroundings: Mapping[str, bytes]) -> 
     except OSError:
         return False  # without it, its number may be another's by now
     try:
-        alike = process > 0 and read_surroundings(process) == surroundings
+        alike = process > 0 and read_surroundings(process) == read_surroundings(os.getpid())
     except SurroundingsError:
         return False
     ended = select.poll()
@@ -110,7 +112,7 @@ def _is_alike(connection: _socket.socket, surroundings: Mapping[str, bytes]) -> 
 
 
 def _has_token(connection: _socket.socket, token: bytes) -> bool:
-    """Whether the client could read the token, which the sandbox hides."""
+    """Whether the client could read the token: see :func:`quick_client.read_token`."""
     try:
         connection.settimeout(_PATIENCE)
         sent = request.receive_exactly(connection, len(token))
@@ -120,24 +122,48 @@ def _has_token(connection: _socket.socket, token: bytes) -> bool:
     return sent == token
 
 
+def _serve(trade: Trade, origin: _Client) -> int | None:
+    """The status of the launch; None where nothing was begun, and the client has to do it."""
+    try:
+        words = _take_over(origin.connection)
+    except (OSError, ValueError):
+        return None  # a directory that cannot be entered, a variable without a name: the client says it
+    return None if words is None else _launch(words, trade, origin)
+
+
 def _take_over(connection: _socket.socket) -> tuple[str, ...] | None:
     """Takes the place of the client: its directory, environment and streams. Its words; None when it is gone."""
     head, descriptors = request.receive_descriptors(connection, 8)
-    if len(head) < 8 or len(descriptors) != 4:
+    if len(head) < 8 or len(descriptors) != 5:
         return None
     content = request.receive_exactly(connection, int.from_bytes(head, "little"))
     if content is None:
         return None
     words, environment = marshal.loads(content)  # noqa: S302 - from one who could run this code without us
-    *streams, directory = descriptors
+    *streams, directory, life = descriptors
+    _end_with(life)
     os.fchdir(directory)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
-    for descriptor in descriptors:
+    for descriptor in (*streams, directory):
         os.close(descriptor)
     os.environb.clear()
     os.environb.update(environment)
     return tuple(map(os.fsdecode, words))
+
+
+def _end_with(life: int) -> None:
+    """The kernel kills this process when the other end of the pipe *life* closes, whatever it waits for by then.
+
+    So it ends with the client, as the client would end as launcher: what is begun ends, what is not does not begin.
+    """
+    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life, fcntl.F_SETSIG, _SIGKILL)
+    fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC)
+    closed = select.poll()
+    closed.register(life, 0)
+    if closed.poll(0):
+        os._exit(quick_client.LOST)  # before there was that signal
 
 
 def _launch(words: Sequence[str], trade: Trade, origin: _Client) -> int | None:
@@ -166,27 +192,37 @@ class _Client(Origin):
 
     connection: _socket.socket
 
-    def __init__(self, news: int, kind: Kind | None) -> None:
+    def __init__(self, news: int, kind: Kind | None, *, mask: bytes) -> None:
         super().__init__()
+        self.mask = mask
         self.news = news
-        self.standby: Standby | None = None
-        if kind:
-            self.block_signals()
-            self.close()
-            self.standby = Standby(kind, mask=self.mask, warm=True)
+        try:
+            self.standby = Standby(kind, mask=mask, warm=True) if kind else None
+        except OSError:
+            self.standby = None  # the launch tries again, and says why it is refused
+
+    def block_signals(self) -> bytes:
+        """Blocks those that come to this process, until it has told how the command ended."""
+        kernel.block_signals()
+        return self.mask
+
+    def close(self) -> None:
+        """They stay blocked."""
 
     def open(self) -> int:
         """The connection."""
         return self.connection.fileno()
 
     def pass_on(self, control: int, _: Foreground | None) -> bool:
-        """Sends on what came; a client that is gone ends its command."""
+        """Sends on what came."""
         message = self.connection.recv(_MOST_SIGNALS)
+        if not message:
+            os._exit(quick_client.LOST)  # the client is gone: see above
         try:
-            os.write(control, message or bytes([_SIGKILL, 0]))
+            os.write(control, message)
         except BrokenPipeError:
             return False
-        return bool(message)
+        return True
 
     def erase(self, _: Sequence[str]) -> None:
         """Only the client can take a variable out of its own memory."""

@@ -124,7 +124,7 @@ class Survey(Record):
 
 def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], user: int) -> Survey:
     """Looks at every path of *policy*; raises :class:`LaunchError` with every reason to refuse it."""
-    optional = [observe(path) for path in policy.hide_if_present]
+    optional = [observe(path) for path in (*policy.hide_if_present, *deputies.fork_server())]
     if policy.hide_deputies:
         optional += [observe(path) for path in deputies.sockets(user, environment) if os.path.lexists(path)]
     if policy.network.reach != "open":

@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 else:
     import _signal  # as above
 
-__all__ = ["ACCEPTED", "DECLINED", "ENDED", "LOST", "SERVER_VARIABLE", "TOKEN", "TOKEN_BYTES", "ask"]
+__all__ = ["ACCEPTED", "DECLINED", "ENDED", "LOST", "SERVER_VARIABLE", "ask", "read_token"]
 
+# Holds the path of the socket, whose name is the process id of the server.
 SERVER_VARIABLE = "RUNNER_E2E_SANDBOX_SERVER"
-
-# The file beside the socket whose content a client sends first: in every sandbox of ours it is hidden, also where
-# Landlock alone lets sockets be reached.
-TOKEN = "token"  # noqa: S105 - its name
-TOKEN_BYTES = 32
 
 # What the server says, a byte each: yes, no, and how the command ended (its status follows). What it hears after the
 # request are signals, two bytes each: the number, and whether it is for the whole group.
@@ -48,12 +44,13 @@ def ask(server: str, arguments: Sequence[str]) -> int | None:
         return None  # only a process of a terminal can carry it, and what is closed is for the launcher to refuse
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
-        with open(os.path.join(os.path.dirname(server), TOKEN), "rb", buffering=0) as file:
-            token = file.read()
+        process = int(os.path.basename(server))
         connection.settimeout(_PATIENCE)
         connection.connect(_address(server))
-        connection.send(token)
-    except OSError:
+        if _listener(connection) != process:
+            return None  # somebody put another socket there, to be told what this process tells the server
+        connection.send(read_token(process))
+    except (OSError, ValueError):
         return None
     with _Signals(connection) as signals:
         # Nothing is sent before: a server that does not answer would keep the streams open, whoever launches then.
@@ -61,6 +58,22 @@ def ask(server: str, arguments: Sequence[str]) -> int | None:
             return None
         connection.settimeout(None)
         return _launch(connection, arguments, signals)
+
+
+def read_token(process: int) -> bytes:
+    """What the server *process* has as its standard input, a file without a name; a client sends it first.
+
+    The kernel lets those alone open it that may look into that process: not another user, nor a process with fewer
+    privileges, in another user namespace, or behind a wall of Landlock that the server is not behind.
+    """
+    with open(f"/proc/{process}/fd/0", "rb", buffering=0) as file:
+        return file.read()
+
+
+def _listener(connection: _socket.socket) -> int:
+    """The process that listens at the other end."""
+    credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    return int.from_bytes(credentials[:4], "little")
 
 
 def _launch(connection: _socket.socket, arguments: Sequence[str], signals: _Signals) -> int | None:
@@ -115,14 +128,19 @@ def _address(path: str) -> str:
 
 
 def _send(connection: _socket.socket, arguments: Sequence[str]) -> None:
-    """Sends the request: eight bytes of length with four descriptors, then the words and the environment."""
+    """Sends the request: eight bytes of length with five descriptors, then the words and the environment.
+
+    The last descriptor is of a pipe whose other end closes with this process, and only then.
+    """
     # As bytes: the server's locale is not this process's.
     content = marshal.dumps((tuple(map(os.fsencode, arguments)), tuple(os.environb.items())), 2)
     here = os.open(".", os.O_PATH | os.O_CLOEXEC)
-    numbers = b"".join(number.to_bytes(4, "little") for number in (0, 1, 2, here))
+    life, _ = os.pipe2(os.O_CLOEXEC)
+    numbers = b"".join(number.to_bytes(4, "little") for number in (0, 1, 2, here, life))
     connection.sendmsg([len(content).to_bytes(8, "little")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
     connection.sendall(content)
     os.close(here)
+    os.close(life)
 
 
 class _Signals:
