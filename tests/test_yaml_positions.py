@@ -394,3 +394,14 @@ def test_no_text_makes_anything_but_a_node_or_a_named_error(text: str) -> None:
             if isinstance(each, Scalar):
                 for index in range(len(each.value) + 1):
                     assert each.start <= each.offset(index) <= each.end
+
+
+def test_fields_are_the_first_of_their_name() -> None:
+    node = root("base: &b {x: 1}\na: 1\nb: *b\na: 2\n? [list]\n: 3\n")
+    assert list(node.fields) == ["base", "a", "b"]
+    key, value = node.fields["a"]
+    assert (key.place.line, plain(value)) == (2, 1)
+    assert node.entry("a") == (key, value)
+    assert plain(node.get("b")) == {"x": 1}
+    assert node.get("absent") is node.entry("absent") is None
+    assert [name.value for name, _ in node.entries()] == ["base", "a", "b", "a"]

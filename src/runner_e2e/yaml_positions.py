@@ -32,6 +32,7 @@ from ruamel.yaml.events import (
 )
 
 if TYPE_CHECKING:
+    import collections.abc
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -41,6 +42,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_EXPANSION",
     "Alias",
+    "Fields",
     "Mapping",
     "Node",
     "Plain",
@@ -68,6 +70,9 @@ MAX_EXPANSION = 1_000_000
 """Nodes that a file may have once its aliases are expanded."""
 
 Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain] | None"
+
+Fields: TypeAlias = "collections.abc.Mapping[str, tuple[Scalar, Node]]"
+"""Key and value, aliases resolved, by the text of the key."""
 
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -209,12 +214,13 @@ class Sequence(Node):
 class Mapping(Node):
     """Pairs of nodes, in the order of the file, duplicates kept."""
 
-    __slots__ = ("flow", "pairs")
+    __slots__ = ("_fields", "flow", "pairs")
 
     def __init__(self, source: Source, start: int, tag: str | None, anchor: str | None, *, flow: bool) -> None:
         self.source, self.start, self.end, self.tag, self.anchor = source, start, start, tag, anchor  # type: ignore[misc]
         self.flow: Final = flow
         self.pairs: tuple[tuple[Node, Node], ...] = ()
+        self._fields: dict[str, tuple[Scalar, Node]] | None = None
 
     def __repr__(self) -> str:
         return f"Mapping({len(self.pairs)} pairs at {self.place})"
@@ -226,19 +232,23 @@ class Mapping(Node):
             if isinstance(name, Scalar):
                 yield name, resolved(value)
 
+    @property
+    def fields(self) -> Fields:
+        """The entries by name, of duplicates the first one. Known once the whole document is."""
+        if self._fields is None:
+            self._fields = {}
+            for entry in self.entries():
+                self._fields.setdefault(entry[0].value, entry)
+        return self._fields
+
     def get(self, key: str) -> Node | None:
         """Value of the first entry named *key*, aliases resolved, or None."""
-        for name, value in self.entries():
-            if name.value == key:
-                return value
-        return None
+        found = self.fields.get(key)
+        return None if found is None else found[1]
 
     def entry(self, key: str) -> tuple[Scalar, Node] | None:
         """First entry named *key*: the key with its place, and the value with aliases resolved."""
-        for name, value in self.entries():
-            if name.value == key:
-                return name, value
-        return None
+        return self.fields.get(key)
 
 
 class Alias(Node):

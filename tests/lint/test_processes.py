@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 def run(body: str) -> subprocess.CompletedProcess[str]:
     """Runs *body* in a process without threads: one that has some does not fork."""
     head = """\
-        import os, signal, sys, threading, time
+        import os, signal, sys, time
         from pathlib import Path
         from runner_e2e.errors import DefectError, Problem
         from runner_e2e.lint.processes import shared
@@ -106,6 +106,7 @@ def test_an_interrupt_leaves_no_process() -> None:
 def test_a_process_with_threads_does_not_fork() -> None:
     done = run(
         """
+        import threading
         event = threading.Event()
         thread = threading.Thread(target=event.wait)
         thread.start()

@@ -28,7 +28,7 @@ __all__ = ["FILES_PER_PROCESS", "TIME_LIMIT", "Report", "default_paths", "lint"]
 
 _NOTHING = "no workflow and no action is there: lint at the root of a repository, or name files"
 
-_FILES_A_COLLECTION = 100
+_FILES_A_COLLECTION = 500
 
 FILES_PER_PROCESS = 24
 """A process more is started for so many files: below, its start costs more than it saves."""
@@ -166,7 +166,8 @@ class _Garbage:
     """Collects cycles now and then, for a caller that switched the collector off.
 
     Trees live for one file: the collector would only look at them, and at all modules, again and again. Here it looks
-    at what is new only: the results and documents that stay, which are more and more, are no garbage.
+    at what is new only: the results and documents that stay, which are more and more, are no garbage. Never to do so
+    would cost 4 MB for a thousand files.
     """
 
     def __init__(self) -> None:

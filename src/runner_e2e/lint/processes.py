@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import struct
-import threading
+import sys
 from typing import TYPE_CHECKING
 
 from runner_e2e.errors import DefectError
@@ -33,7 +33,7 @@ def shared(numbers: Sequence[int], work: Callable[[int], FileResult], count: int
 
     Raises :class:`~runner_e2e.errors.DefectError` when a process ends before its work.
     """
-    if threading.active_count() > 1 or count < 2:
+    if _has_threads() or count < 2:
         return {number: work(number) for number in numbers}
     queue = _Queue(numbers)
     children = [_Child(queue, work) for _ in range(count - 1)]
@@ -48,6 +48,12 @@ def shared(numbers: Sequence[int], work: Callable[[int], FileResult], count: int
     finally:
         queue.close()
     return found
+
+
+def _has_threads() -> bool:
+    """Whether this process may have several threads: where nothing has loaded the module, there is only one."""
+    threading = sys.modules.get("threading")
+    return threading is not None and threading.active_count() > 1
 
 
 class _Queue:

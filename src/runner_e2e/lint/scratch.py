@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import BinaryIO
 
 __all__ = ["scratch_file"]
@@ -16,4 +15,6 @@ def scratch_file() -> BinaryIO:
     """
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("runner-e2e-lint"), "w+b")
+    import tempfile  # takes longer to load than a file to lint
+
     return tempfile.TemporaryFile()

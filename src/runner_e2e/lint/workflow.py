@@ -14,6 +14,8 @@ from runner_e2e.yaml_positions import Mapping, Node, Scalar, Sequence, resolved
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from runner_e2e.yaml_positions import Fields
+
 __all__ = [
     "Action",
     "ActionInput",
@@ -35,12 +37,8 @@ def entries(node: Node | None) -> Iterable[tuple[Scalar, Node]]:
     return _fields(node).values()
 
 
-def _fields(node: Node | None) -> dict[str, tuple[Scalar, Node]]:
-    fields: dict[str, tuple[Scalar, Node]] = {}
-    if isinstance(node, Mapping):
-        for entry in node.entries():
-            fields.setdefault(entry[0].value, entry)
-    return fields
+def _fields(node: Node | None) -> Fields:
+    return node.fields if isinstance(node, Mapping) else {}
 
 
 class Block:
