@@ -73,13 +73,9 @@ def test_the_way_is_told_from_the_source_on_and_does_not_grow_in_place() -> None
     assert [step.note for step in taint.trail.walk()] == ["first", "second"]
 
 
-def test_a_digest_is_possibly_the_value_when_that_can_be_guessed() -> None:
-    assert of(ID).digested() == of(ID).weakened(Confidence.LOW)
-    assert of(TOKEN).digested() == UNKNOWN
-    assert Value.literal("a").digested() == UNKNOWN
-
-
-def test_changed_text_keeps_its_labels() -> None:
+def test_digests_and_counts_carry_nothing() -> None:
+    assert of(ID).without_taint() == UNKNOWN
+    assert Value.literal("a").without_taint() == Value.literal("a")
     assert (Value.literal("a") + of(ID)).opaque() == of(ID)
 
 

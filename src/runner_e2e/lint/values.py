@@ -319,14 +319,9 @@ class Value:
         """Text made of this one in a way that is not followed: unknown, same labels."""
         return Value.of(self.taints)
 
-    def digested(self) -> Value:
-        """A digest of this text, made without a key.
-
-        Of a confidential value it is possible to tell which one it is: ids are known beforehand, and anybody can make
-        the digest of each. A secret is too long to be guessed.
-        """
-        guessed = (taint for taint in self.taints if taint.label.kind == "confidential")
-        return Value.of(guessed).weakened(Confidence.LOW)
+    def without_taint(self) -> Value:
+        """Text that this one cannot be read from: a digest, a count."""
+        return UNKNOWN if self.taints or self.constants is None else self
 
     def pieces(self) -> Iterator[str | Hole]:
         """Every piece of every alternative."""

@@ -1,4 +1,4 @@
-"""Digests in every language: one without a key is possibly the value, of a secret or with a key it is not."""
+"""Digests in every language: none is the value, nor a distinctive piece of it."""
 
 from __future__ import annotations
 
@@ -40,16 +40,11 @@ def surest(text: str, label: Label) -> Confidence | None:
     return max((taint.confidence for taint in found), default=None)
 
 
-@pytest.mark.parametrize("text", PLAIN)
-def test_a_digest_of_what_can_be_guessed(text: str) -> None:
-    assert surest(text, Label(kind="confidential", name="inputs.id")) == Confidence.LOW
-
-
-@pytest.mark.parametrize("text", PLAIN)
-def test_a_digest_of_a_secret(text: str) -> None:
-    assert surest(text, Label(kind="secret", name="secrets.KEY")) is None
-
-
-@pytest.mark.parametrize("text", KEYED)
-def test_a_digest_with_a_key(text: str) -> None:
+@pytest.mark.parametrize("text", [*PLAIN, *KEYED])
+def test_a_digest_is_not_the_value(text: str) -> None:
     assert surest(text, Label(kind="confidential", name="inputs.id")) is None
+
+
+@pytest.mark.parametrize("text", ['tool "$(base64 <<< "$S")"', """node -e 'console.log(btoa(process.env.S))'"""])
+def test_an_encoding_may_be(text: str) -> None:
+    assert surest(text, Label(kind="confidential", name="inputs.id")) == Confidence.LOW

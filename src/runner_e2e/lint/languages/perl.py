@@ -29,8 +29,8 @@ _MODE = re.compile(r"\s*(\+?[<>]{1,2}|\|-|-\|)?(?::\S+)?\s*")
 
 class _Perl(Scanner):
     functions_of_processes = frozenset({"system", "exec", "run", "capture", "systemx", "capturex", "open3", "open2"})
-    facts = frozenset({"length", "defined", "exists", "scalar", "ord", "hmac_sha256_hex", "hmac_sha512_hex"})
-    digests = frozenset({"md5_hex", "sha1_hex", "sha224_hex", "sha256_hex", "sha384_hex", "sha512_hex"})
+    digests = ("md5_hex", "sha1_hex", "sha224_hex", "sha256_hex", "sha384_hex", "sha512_hex")
+    facts = frozenset({"length", "defined", "exists", "scalar", "ord", *digests, "hmac_sha256_hex", "hmac_sha512_hex"})
     carriers = frozenset(
         {"lc", "uc", "join", "substr", "sprintf", "reverse", "split", "map", "grep", "sort", "ucfirst"}
     )

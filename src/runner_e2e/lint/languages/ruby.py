@@ -40,8 +40,7 @@ class _Ruby(Scanner):
     functions_of_processes = frozenset(
         {"system", "exec", "spawn", "popen", "capture2", "capture2e", "capture3", "popen2", "popen2e", "popen3", "sh"}
     )
-    facts = frozenset({"length", "size", "nil?", "empty?", "hash", "count", "bytesize"})
-    digests = frozenset({"hexdigest", "digest", "base64digest"})
+    facts = frozenset({"length", "size", "hexdigest", "digest", "nil?", "empty?", "hash", "count", "bytesize"})
     carriers = frozenset({"join", "strip", "upcase", "downcase", "format", "sprintf", "split", "to_s", "chomp", "dup"})
     printers = frozenset({"puts", "print", "p", "pp", "warn", "raise", "abort", "printf"})
 
@@ -106,7 +105,7 @@ class _Ruby(Scanner):
 
     def _named(self, match: re.Match[str]) -> Token:
         word = match.group()
-        calls = self.functions_of_processes | self.facts | self.digests | self.carriers | self.printers
+        calls = self.functions_of_processes | self.facts | self.carriers | self.printers
         is_name = word in _KEYWORDS or word in calls or (word[0].isupper() and word != "ARGV")
         return Token("name" if is_name else "variable", word, match.start(), match.end())
 
@@ -128,23 +127,21 @@ class _Ruby(Scanner):
             return self.single(Token("environment", match[2], token.start, token.end))
         if inner.strip() in self.variables:
             return self.variables[inner.strip()]
-        if any(re.search(rf"\.{re.escape(fact)}", inner) for fact in self.facts) or "HMAC" in inner:
+        if any(re.search(rf"\.{re.escape(fact)}", inner) for fact in self.facts) or "hexdigest" in inner:
             return UNKNOWN
         names = [*_ENVIRONMENT.finditer(inner)]
         found = [self.variable_of_environment(match[2]) for match in names]
         found += [self.variables[name] for name in _NAME.findall(inner) if name in self.variables]
         taints = [taint for value in found for taint in value.taints]
-        value = Value.of(taints).weakened(Confidence.MEDIUM) if taints else UNKNOWN
-        return value.digested() if any(f".{name}" in inner for name in self.digests) else value
+        return Value.of(taints).weakened(Confidence.MEDIUM) if taints else UNKNOWN
 
     def mentioned(self, tokens: Sequence[Token]) -> Value:
-        # ``x.length`` and ``OpenSSL::HMAC.hexdigest(…)``: neither what stands before nor what it is given.
+        # ``x.length`` and ``Digest::SHA256.hexdigest(x)``: neither what stands before nor what it is given.
         kept: list[Token] = []
         index = 0
         while index < len(tokens):
             token = tokens[index]
-            keyed = token.text in self.digests and any(one.text == "HMAC" for one in kept)
-            if (keyed or token.text in self.facts) and kept and kept[-1].text == ".":
+            if token.text in self.facts and kept and kept[-1].text == ".":
                 while kept and kept[-1].text in (".", ")"):
                     kept.pop()
                 del kept[-1:]

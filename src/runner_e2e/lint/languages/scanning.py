@@ -46,8 +46,6 @@ class Scanner(ABC):
     """Functions that take a command line, or an argument vector."""
     facts: frozenset[str]
     """Functions whose result holds nothing of what they are given."""
-    digests: frozenset[str]
-    """Functions that give a digest of what they are given."""
     carriers: frozenset[str]
     """Functions whose result holds what they are given."""
     printers: frozenset[str]
@@ -161,12 +159,12 @@ class Scanner(ABC):
         index = 0
         while index < len(tokens):
             token = tokens[index]
-            if token.kind == "name" and token.text in self.facts | self.digests:
+            if token.kind == "name" and token.text in self.facts:
                 behind = index + 1
-                called = behind < len(tokens) and tokens[behind].text == "("
-                index = closing(tokens, behind) + 1 if called else index + 2
-                if token.text in self.digests:
-                    found.append(self.mentioned(tokens[behind:index]).digested())
+                if behind < len(tokens) and tokens[behind].text == "(":
+                    index = closing(tokens, behind) + 1
+                else:
+                    index += 2
                 continue
             called = index + 1 < len(tokens) and tokens[index + 1].text == "("
             if token.kind == "name" and called and token.text not in self.carriers:

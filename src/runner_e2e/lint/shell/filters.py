@@ -312,8 +312,7 @@ def encoded(name: str, fields: tuple[Field, ...], content: Value) -> Value:
     """What an encoder gives: the text in another form, or (``-d``) the text again."""
     arguments = {one.value.constant for one in fields[1:]}
     if name == "openssl" and not arguments & {"enc", "base64"} and not any("-aes" in (a or "") for a in arguments):
-        with_key = arguments & {"-hmac", "-mac", "-sign", "rand", "genrsa", "genpkey", "mac"}
-        return UNKNOWN if with_key else content.digested()
+        return UNKNOWN
     again = any(hole.taints and all(t.confidence == Confidence.LOW for t in hole.taints) for hole in _holes(content))
     if arguments & _DECODES or name in ("gunzip", "zcat", "uudecode") or (name == "rev" and again):
         return Value.of(

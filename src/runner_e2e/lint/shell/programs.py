@@ -186,8 +186,6 @@ def _by_table(machine: Machine, call: Invocation) -> None:
         _output(machine, carried, call)
     elif kind == "names":
         _output(machine, tainted_names(call.state).weakened(Confidence.MEDIUM) | UNKNOWN, call)
-    elif kind == "digest":
-        _output(machine, _input(machine, call).digested(), call)
     elif kind in ("carry", "encode"):
         content = _input(machine, call)
         if kind == "encode":

@@ -63,8 +63,8 @@ def wrapper(program: str) -> Wrapper | None:
 def output_of(program: str) -> str:
     """What standard output of *program* carries.
 
-    ``carry``: its input and the files it names. ``encode``: those, encoded. ``digest``: their digests.
-    ``operands``: its arguments. ``names``: names of files. ``none``: nothing. Empty: the program is not known.
+    ``carry``: its input and the files it names. ``encode``: those, encoded. ``operands``: its arguments. ``names``:
+    names of files. ``none``: nothing. Empty: the program is not known.
     """
     return str(_table("output").get(program, ""))
 

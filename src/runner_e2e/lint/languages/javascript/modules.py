@@ -20,7 +20,6 @@ from runner_e2e.lint.languages.javascript.values import (
     Js,
     Native,
     Thing,
-    either,
     literal,
     of_text,
     of_thing,
@@ -261,30 +260,8 @@ def _files() -> Js:
 # --- the rest of Node.js
 
 
-def _hash(_call: Call) -> Js:
-    """A digest without a key: who knows all texts can tell which one it is."""
-    made = Thing()
-    content = Thing()
-
-    def add(inner: Call) -> Js:
-        before = content.others.value
-        given = of_text(inner.text(0).digested())
-        inner.machine.write(content.others, given if before is None else either([before, given]))
-        return of_thing(made)
-
-    def give(_inner: Call) -> Js:
-        found = content.others.value
-        return of_text(UNKNOWN if found is None else text_of(found).opaque())
-
-    for name in ("update", "write", "end"):
-        made.put(name, function(add))
-    made.put("setEncoding", function(lambda _inner: of_thing(made)))
-    for name in ("digest", "read"):
-        made.put(name, function(give))
-    return of_thing(made)
-
-
-def _keyed_hash(_call: Call) -> Js:
+def _digest(_call: Call) -> Js:
+    """A hash is not the value."""
     made = Thing()
     for name in ("update", "setEncoding", "write", "end"):
         made.put(name, function(lambda _inner: of_thing(made)))
@@ -298,9 +275,10 @@ def _unknown_text(_call: Call) -> Js:
 
 
 def _crypto() -> Js:
-    functions: dict[str, Native] = {"createHash": _hash, "createHmac": _keyed_hash}
-    functions["hash"] = lambda call: of_text(call.text(1).digested())
-    functions |= dict.fromkeys(("randomUUID", "randomBytes", "randomInt", "pbkdf2Sync", "scryptSync"), _unknown_text)
+    functions = dict.fromkeys(("createHash", "createHmac"), _digest)
+    functions |= dict.fromkeys(
+        ("randomUUID", "hash", "randomBytes", "randomInt", "pbkdf2Sync", "scryptSync"), _unknown_text
+    )
     return module_of({**functions, **dict.fromkeys(("createCipheriv", "createSign", "timingSafeEqual"), pure)})
 
 

@@ -262,6 +262,7 @@ _KEPT = frozenset({"tostring", "normalize", "clone", "tochararray"})
 _FACTS: Mapping[str, Ps] = {
     **dict.fromkeys(("indexof", "lastindexof", "compareto", "gethashcode"), NUMBER),
     **dict.fromkeys(("contains", "startswith", "endswith", "equals"), BOOLEAN),
+    "computehash": UNKNOWN,
 }
 
 
@@ -276,8 +277,6 @@ def _text_method(value: Value, name: str, arguments: Sequence[Value]) -> Ps:
         return stripped(value) if not arguments else value.opaque()
     if name in _FACTS:
         return _FACTS[name]
-    if name == "computehash":
-        return join(arguments).digested()
     if name == "split":
         mark = arguments[0].constant if arguments else None
         parts = split_at(value, mark) if mark else words(value) if not arguments else None
@@ -311,9 +310,7 @@ def static_of(type_name: str, name: str, arguments: Sequence[Ps]) -> Ps:
     if member in {"tobase64string", "tohexstring"}:
         return Value.of(taint for one in arguments for taint in taints_of(one)).weakened(Confidence.LOW)
     if member in {"hashdata", "computehash"}:
-        if kind.startswith("hmac"):
-            return UNKNOWN
-        return Value.of(taint for one in arguments for taint in taints_of(one)).digested()
+        return UNKNOWN
     if member in {
         "getbytes",
         "getstring",

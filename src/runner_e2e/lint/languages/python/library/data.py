@@ -126,14 +126,8 @@ def _encoded(interpreter: Evaluator, call: Call) -> Object:
     return Text(value.opaque().weakened(Confidence.LOW) if value.taints else UNKNOWN, "bytes")
 
 
-def _digest(interpreter: Evaluator, call: Call) -> Object:
-    """``hashlib.sha256(text)``, ``hashlib.new(name, text)``: who knows all texts can tell which one it is."""
-    given = interpreter.value(interpreter.opaque(call.everything()))
-    return interpreter.new(Instance("digest", ((" text", Text(given.digested())),)))
-
-
-def _keyed_digest(interpreter: Evaluator, _call: Call) -> Object:
-    return interpreter.new(Instance("keyed digest"))
+def _digest(interpreter: Evaluator, _call: Call) -> Object:
+    return interpreter.new(Instance("digest"))
 
 
 def _nothing(_interpreter: Evaluator, _call: Call) -> Object:
@@ -144,27 +138,12 @@ def _unknown_text(_interpreter: Evaluator, _call: Call) -> Object:
     return UNKNOWN_TEXT
 
 
-def _digest_text(interpreter: Evaluator, receiver: Object, _call: Call) -> Object:
-    return _digested(interpreter, receiver)
-
-
-def _digested(interpreter: Evaluator, receiver: Object) -> Text:
-    content = interpreter.content(receiver)
-    found = content.get(" text") if isinstance(content, Instance) else None
-    return Text(interpreter.value(found)) if found is not None else UNKNOWN_TEXT
-
-
-def _digest_update(interpreter: Evaluator, receiver: Object, call: Call) -> Object:
-    given = interpreter.value(call.get(0) or NOTHING).digested()
-    if given.taints:
-        before = _digested(interpreter, receiver)
-        whole = Value.of((*before.value.taints, *given.taints))
-        interpreter.put(receiver, Instance("digest", ((" text", Text(whole)),)))
-    return NONE
-
-
-def _unknown_digest(_interpreter: Evaluator, _receiver: Object, _call: Call) -> Object:
+def _digest_text(_interpreter: Evaluator, _receiver: Object, _call: Call) -> Object:
     return UNKNOWN_TEXT
+
+
+def _digest_update(_interpreter: Evaluator, _receiver: Object, _call: Call) -> Object:
+    return NONE
 
 
 # --- regular expressions
@@ -294,7 +273,7 @@ FUNCTIONS: Mapping[str, Callable[[Evaluator, Call], Object]] = {
     "zlib.compress": _encoded,
     "gzip.compress": _encoded,
     **{f"hashlib.{name}": _digest for name in _HASHES},
-    "hmac.new": _keyed_digest,
+    "hmac.new": _digest,
     "hmac.digest": _unknown_text,
     "hashlib.pbkdf2_hmac": _unknown_text,
     "hashlib.scrypt": _unknown_text,
@@ -324,7 +303,6 @@ METHODS: Mapping[str, Callable[[Evaluator, Object, Call], Object]] = {
     "digest.hexdigest": _digest_text,
     "digest.digest": _digest_text,
     "digest.update": _digest_update,
-    **dict.fromkeys(("keyed digest.hexdigest", "keyed digest.digest", "keyed digest.update"), _unknown_digest),
     "pattern.search": _on_pattern(_search),
     "pattern.match": _on_pattern(_search),
     "pattern.fullmatch": _on_pattern(_search),
