@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,6 +58,19 @@ def test_an_id_on_a_command_line(tmp_path: Path) -> None:
     assert result.verdict == "passed", result.failure
     assert (summary(result)["verdict"], summary(result)["argv_leaks"]) == ("leak", 1)
     assert result.id not in json.dumps(result.audit)
+
+
+def test_a_harness_with_a_server_of_launches_leaves_nothing_and_is_seen_whole(tmp_path: Path) -> None:
+    launch = f'{sys.executable} -I -S "$RUNNER_E2E_AGENT_SANDBOX" -- /bin/true marker'
+    served = shlex.quote(f"{launch}; {launch}; {PASS}")
+    result = run(
+        tmp_path, f"unset PAPERCLIP_RUNNER_E2E_SELECTED_ID; exec runner-e2e sandbox serve -- /bin/sh -c {served}"
+    )
+    assert result.verdict == "passed", result.failure
+    found = summary(result)
+    assert (found["verdict"], found["gaps"], result.left_processes) == ("clean", [], 0)
+    report = json.loads(next(tmp_path.rglob(audited.REPORT)).read_text())
+    assert report["counts"]["execs"] >= 8
 
 
 @pytest.mark.parametrize(("script", "code", "signal"), [("exit 7", 7, None), ("kill -KILL $$", None, "SIGKILL")])

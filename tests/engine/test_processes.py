@@ -195,6 +195,14 @@ def test_polite_daemons_are_asked_first(cancellation: Cancellation, tmp_path: Pa
     assert farewell.read_text() == "asked\n"
 
 
+def test_what_ends_with_the_harness_by_itself_is_not_left(cancellation: Cancellation, tmp_path: Path) -> None:
+    """It hears of the end by a pipe, as the server of launches does by the process."""
+    follower = f"{sys.executable} -I -S -c 'import sys; print(sys.stdin.read(), end=str())'"
+    script = f"mkfifo way; setsid {follower} < way & exec 3> way; echo out >&3; exit 3"
+    ended, printed = run(script, cancellation, directory=str(tmp_path))
+    assert (ended.code, ended.left, printed) == (3, 0, "out\n")
+
+
 # A moving target, linear on purpose: one process, that is another one every few milliseconds.
 RUNAWAY = """
 import os, time

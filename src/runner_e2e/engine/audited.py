@@ -23,8 +23,8 @@ __all__ = ["REPORT", "audited", "check_audits", "ended_as_audited", "off", "read
 
 REPORT: Final = "audit.json"
 _LONGEST_REPORT: Final = 256 << 20
-# What still runs when the harness has ended is ended by the supervisor, and watched until then.
-_LINGER: Final = "0"
+# What ends with the harness by itself is watched until then, this many seconds at most.
+_LINGER: Final = "1"
 _MOST_GAPS: Final = 20
 _MOST_HOLDERS: Final = 50
 

@@ -25,6 +25,8 @@ from runner_e2e import kernel
 
 __all__ = ["main"]
 
+# How long what ends with the harness by itself may take for it: nothing is asked before, nor counted as left.
+FOLLOWING: Final = 0.5
 # How long processes that outlived the harness have between SIGTERM and SIGKILL, at most.
 LEFT_GRACE: Final = 1.0
 # After this long of SIGKILL, what still lives (another user's, or stuck in the kernel) is reported as a survivor.
@@ -59,6 +61,7 @@ class Supervisor:
         self.timed_out = False
         self.stopping = False
         self.kill_at: float | None = None
+        self.followed_at: float | None = None
         self.gave_up_at: float | None = None
         self.left: set[int] = set()
         self.signalled: set[tuple[int, str]] = set()
@@ -84,6 +87,7 @@ class Supervisor:
                 return True
             if pid == self.harness and self.status is None:
                 self.status = status
+                self.followed_at = time.monotonic() + FOLLOWING
                 report(event="exited", status=status, timed_out=self.timed_out)
 
     def advance(self) -> float | None:
@@ -93,7 +97,10 @@ class Supervisor:
             self.timed_out = True
             report(event="timed_out")
             self.stop(self.grace)
-        if self.status is not None:
+        if self.followed_at is not None:
+            at = self.followed_at if self.kill_at is None else min(self.followed_at, self.kill_at)
+            if now < at:
+                return at - now
             self._end_what_is_left(now)
         if self.kill_at is not None and now >= self.kill_at:
             if self.gave_up_at is None:
