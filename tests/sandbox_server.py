@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 
+from runner_e2e.sandbox.quick_client import introduction
 from runner_e2e.sandbox.request import receive_descriptors, receive_exactly
 
 TOKEN = b"a token"
@@ -36,7 +37,9 @@ class Server:
         connection, _ = self.listening.accept()
         self.connections.append(connection)
         connection.settimeout(30)
-        assert receive_exactly(connection, len(TOKEN)) in {TOKEN, None}
+        expected = introduction(os.getpid())
+        assert expected.startswith(TOKEN)
+        assert receive_exactly(connection, len(expected)) in {expected, None}
         if answer:
             connection.sendall(answer)
         return connection

@@ -56,6 +56,7 @@ __all__ = [
     "holds_bounding_capability",
     "ignore",
     "install_filter",
+    "io_priority",
     "join_new_session_keyring",
     "landlock_abi",
     "library_call",
@@ -124,8 +125,8 @@ SYS_LANDLOCK_RESTRICT_SELF: Final = 446
 
 # Calls older than the common numbering: machine -> number.
 _OLD_CALLS: Final = {
-    "x86_64": {"clone": 56, "keyctl": 250, "capset": 126, "capget": 125, "seccomp": 317},
-    "aarch64": {"clone": 220, "keyctl": 219, "capset": 91, "capget": 90, "seccomp": 277},
+    "x86_64": {"clone": 56, "keyctl": 250, "capset": 126, "capget": 125, "seccomp": 317, "ioprio_get": 252},
+    "aarch64": {"clone": 220, "keyctl": 219, "capset": 91, "capget": 90, "seccomp": 277, "ioprio_get": 31},
 }
 
 FSCONFIG_SET_STRING: Final = 1
@@ -146,6 +147,7 @@ PR_CAP_AMBIENT: Final = 47
 PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
 SECCOMP_SET_MODE_FILTER: Final = 1
 KEYCTL_JOIN_SESSION_KEYRING: Final = 1
+IOPRIO_WHO_PROCESS: Final = 1
 CAPABILITY_VERSION_3: Final = 0x20080522
 SIGCHLD: Final = 17
 MADV_POPULATE_WRITE: Final = 23
@@ -290,6 +292,11 @@ def set_parent_death_signal(signal: int) -> None:
 def set_child_subreaper() -> None:
     """Makes orphaned descendants children of this process."""
     _prctl("prctl(PR_SET_CHILD_SUBREAPER)", PR_SET_CHILD_SUBREAPER, 1)
+
+
+def io_priority(process: int) -> int:
+    """Class and level of the input and output of *process*, as ioprio_get(2) packs them."""
+    return _call(_old_call("ioprio_get"), "ioprio_get", IOPRIO_WHO_PROCESS, process)
 
 
 def set_name(name: str) -> None:

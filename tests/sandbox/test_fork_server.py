@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -98,7 +99,7 @@ import socket, sys
 connection = socket.socket(socket.AF_UNIX)
 try:
     connection.connect(sys.argv[1])
-    connection.sendall(bytes(32))
+    connection.sendall(bytes(41))
     print("served" if connection.recv(1) == b"a" else "refused")
 except OSError:
     print("out of reach")
@@ -137,6 +138,7 @@ print(done.stdout.decode())
         "kernel.forbid_new_privileges()",
         "os.umask(0o077)",
         "os.nice(1)",
+        "import ctypes; ctypes.CDLL(None).personality(0x0040000)",  # ADDR_NO_RANDOMIZE
         "import runner_e2e.sandbox.seccomp as s; kernel.forbid_new_privileges(); kernel.install_filter(s.program())",
     ],
 )
@@ -361,6 +363,14 @@ def test_without_proc_there_is_no_server() -> None:
         assert "LaunchError: the fork server cannot be used here\n  why: /proc" in actor.run([*words, "true"]).stderr
 
 
+def test_a_kernel_that_does_not_hold_on_to_the_client_serves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert fork_worker._is_alike(ours)
+        monkeypatch.setattr(fork_worker, "_SO_PEERPIDFD", 9999)
+        assert not fork_worker._is_alike(ours)
+
+
 def test_processes_that_cannot_be_made_before_are_made_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError
@@ -372,9 +382,10 @@ def test_processes_that_cannot_be_made_before_are_made_when_they_are_needed(monk
 
 def test_a_server_that_was_killed_is_done_without(served: Actor) -> None:
     body = """
-import signal
+import shutil, signal
 for process in servers():
     os.kill(process, signal.SIGKILL)
+shutil.rmtree(os.path.dirname(server))
 print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
 """
     assert harness(served, SERVERS + body).stdout == "answer None\n\n"

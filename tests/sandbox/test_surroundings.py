@@ -17,6 +17,10 @@ NO_NEW_PRIVILEGES = (
     "import sys; sys.path.insert(0, sys.argv[1]); from runner_e2e import kernel; kernel.forbid_new_privileges()\n"
 )
 FILTERED = "from runner_e2e.sandbox import seccomp; kernel.install_filter(seccomp.program())\n"
+IDLE = (  # ioprio_set(2), for the class that gets what others leave
+    "import ctypes, os; number = {'x86_64': 251, 'aarch64': 30}[os.uname().machine]; "
+    "ctypes.CDLL(None).syscall(ctypes.c_long(number), 1, 0, 3 << 13)\n"
+)
 LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
 
 
@@ -44,6 +48,8 @@ def test_two_alike_are_equal() -> None:
     [
         ("import os; os.umask(0o027)\n", {"Umask"}),
         ("import os; os.nice(3)\n", {"nice"}),
+        (IDLE, {"io"}),
+        ("open('/proc/self/coredump_filter', 'w').write('0x1')\n", {"coredump_filter"}),
         (LIMITED, {"limits"}),
         (NO_NEW_PRIVILEGES, {"NoNewPrivs"}),
         (NO_NEW_PRIVILEGES + FILTERED, {"NoNewPrivs", "Seccomp", "Seccomp_filters"}),

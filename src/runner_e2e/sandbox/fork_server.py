@@ -142,30 +142,27 @@ def serve(directory: str, *, harness: int, runner_files: Callable[[], Sequence[o
     """Serves until the process *harness* is gone, then removes *directory*, which must be new and only its own."""
     life = os.pidfd_open(harness)
     os.chdir(directory)  # the kernel takes no long address
-    token = _show_token()
+    _show_token()
     name = str(os.getpid())
     listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     listening.bind(name)
     try:
         listening.listen(_WAITING)
         os.write(1, HELLO + name.encode())
-        mask = _settle()
-        trade = fork_worker.Trade(token=token, mask=mask, runner_files=runner_files)
+        trade = fork_worker.Trade(mask=_settle(), runner_files=runner_files)
         _Server(listening, life, trade).run()
     finally:
         os.unlink(name)
         os.rmdir(directory)
 
 
-def _show_token() -> bytes:
-    """Makes a token that those can read that may look into this process: see :func:`quick_client.read_token`."""
-    token = os.urandom(_TOKEN_BYTES)
+def _show_token() -> None:
+    """Makes a token that those can read that may look into this process: see :func:`quick_client.introduction`."""
     descriptor = os.open("token", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     os.unlink("token")
-    os.write(descriptor, token)
+    os.write(descriptor, os.urandom(_TOKEN_BYTES))
     os.dup2(descriptor, 0)
     os.close(descriptor)
-    return token
 
 
 def _settle() -> bytes:

@@ -38,9 +38,8 @@ _PATIENCE = 2.0  # seconds for a client to begin
 
 
 class Trade(Record):
-    """What workers are told: what a client must know, their signal mask, and how to find the CI runner's own files."""
+    """What workers are told: the signal mask of agents, and how to find the CI runner's own files."""
 
-    token: bytes
     mask: bytes
     runner_files: Callable[[], Sequence[os.PathLike[str]]]
 
@@ -71,7 +70,7 @@ def work(listening: _socket.socket, news: int, trade: Trade, kind: Kind | None, 
         os.write(news, TAKEN)
         listening.close()
         origin.connection = _socket.socket(fileno=descriptor)
-        trusted = _is_alike(origin.connection) and _has_token(origin.connection, trade.token)
+        trusted = _is_alike(origin.connection) and _introduces_itself(origin.connection)
         if origin.send(quick_client.ACCEPTED if trusted else quick_client.DECLINED) and trusted:
             origin.answer(_serve(trade, origin))
         status = 0
@@ -111,15 +110,16 @@ def _is_alike(connection: _socket.socket) -> bool:
     return alike
 
 
-def _has_token(connection: _socket.socket, token: bytes) -> bool:
-    """Whether the client could read the token: see :func:`quick_client.read_token`."""
+def _introduces_itself(connection: _socket.socket) -> bool:
+    """Whether the client sends what this process would send: its standard input is still the server's."""
+    expected = quick_client.introduction(os.getpid())
     try:
         connection.settimeout(_PATIENCE)
-        sent = request.receive_exactly(connection, len(token))
+        sent = request.receive_exactly(connection, len(expected))
         connection.settimeout(None)
     except OSError:
         return False
-    return sent == token
+    return sent == expected
 
 
 def _serve(trade: Trade, origin: _Client) -> int | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     import _signal  # as above
 
-__all__ = ["ACCEPTED", "DECLINED", "ENDED", "LOST", "SERVER_VARIABLE", "ask", "read_token"]
+__all__ = ["ACCEPTED", "DECLINED", "ENDED", "LOST", "SERVER_VARIABLE", "ask", "introduction"]
 
 # Holds the path of the socket, whose name is the process id of the server.
 SERVER_VARIABLE = "RUNNER_E2E_SANDBOX_SERVER"
@@ -49,7 +49,7 @@ def ask(server: str, arguments: Sequence[str]) -> int | None:
         connection.connect(_address(server))
         if _listener(connection) != process:
             return None  # somebody put another socket there, to be told what this process tells the server
-        connection.send(read_token(process))
+        connection.send(introduction(process))
     except (OSError, ValueError):
         return None
     with _Signals(connection) as signals:
@@ -60,14 +60,19 @@ def ask(server: str, arguments: Sequence[str]) -> int | None:
         return _launch(connection, arguments, signals)
 
 
-def read_token(process: int) -> bytes:
-    """What the server *process* has as its standard input, a file without a name; a client sends it first.
+def introduction(server: int) -> bytes:
+    """What a client of the process *server* sends first: a token, and what this process alone is sure to see of itself.
 
-    The kernel lets those alone open it that may look into that process: not another user, nor a process with fewer
-    privileges, in another user namespace, or behind a wall of Landlock that the server is not behind.
+    The token is in a file without a name, the server's standard input. The kernel lets those open it that may look
+    into the server: not another user, nor a process with fewer privileges, in another user namespace, or behind a wall
+    of Landlock that the server is not behind. A personality(2) is shown to those that may trace a process (ptrace(2)),
+    which Yama refuses to all but its ancestors.
     """
-    with open(f"/proc/{process}/fd/0", "rb", buffering=0) as file:
-        return file.read()
+    found = b""
+    for path in (f"/proc/{server}/fd/0", "/proc/self/personality"):
+        with open(path, "rb", buffering=0) as file:
+            found += file.read()
+    return found
 
 
 def _listener(connection: _socket.socket) -> int:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from runner_e2e import kernel
+
 __all__ = ["SurroundingsError", "read_surroundings"]
 
 # Lines of /proc/<pid>/status (proc_pid_status(5)). A tracer is among them: what it is to see must be its tracee's.
@@ -32,10 +34,12 @@ _STATUS = frozenset(
     }
 )
 _FILES = ("cgroup", "limits", "oom_score_adj")
-# Not readable everywhere: no security module, or a kernel built without them.
-_FILES_OF_SOME = ("attr/current", "personality")
+# Not there everywhere: no security module, or a kernel built without them. All are shown to every process that may
+# read the memory of the other; what takes the right to trace it is not among them, see quick_client.py.
+_FILES_OF_SOME = ("attr/current", "coredump_filter")
 _LONGEST = 1 << 16  # each of these files is made by the kernel in one piece, and is much shorter
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
+_NAMESPACE_OF_SOME = "ns/time"  # Linux 5.6
 
 
 class SurroundingsError(Exception):
@@ -56,12 +60,15 @@ def read_surroundings(process: int) -> dict[str, bytes]:
         root = os.stat(f"{place}/root")
         found["root"] = b"%d:%d" % (root.st_dev, root.st_ino)
         found["nice"] = b"%d" % os.getpriority(os.PRIO_PROCESS, process)
-        found["scheduler"] = b"%d" % os.sched_getscheduler(process)
+        priority = os.sched_getparam(process).sched_priority
+        found["scheduler"] = b"%d:%d" % (os.sched_getscheduler(process), priority)
+        found["io"] = b"%d" % kernel.io_priority(process)
     except OSError as error:
         raise SurroundingsError(str(error)) from error
-    for name in _FILES_OF_SOME:
+    for name in (*_FILES_OF_SOME, _NAMESPACE_OF_SOME):
         try:
-            found[name] = _read(f"{place}/{name}")
+            path = f"{place}/{name}"
+            found[name] = os.fsencode(os.readlink(path)) if name == _NAMESPACE_OF_SOME else _read(path)
         except OSError as error:
             found[name] = b"errno %d" % (error.errno or 0)
     return found
