@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from runner_e2e.cli import group, main
 from runner_e2e.cli.lint_plain import PlainLint, understood
-from runner_e2e.cli.lint_run import FORMATS
+from runner_e2e.cli.lint_run import FORMATS, no_collection
 
 ROOT = Path(__file__).parents[2]
 LEAK = """\
@@ -135,3 +136,15 @@ print(status, [name for name in ("click", "ruamel.yaml", "runner_e2e.lint.analys
         for _ in range(2)
     ]
     assert [one.stdout.splitlines()[-1] for one in said] == ["0 ['ruamel.yaml', 'runner_e2e.lint.analysis']", "0 []"]
+
+
+def test_what_a_lint_made_is_not_looked_at_as_soon_as_it_ends() -> None:
+    with no_collection():
+        assert not gc.isenabled()
+        kept: list[list[object]] = [[] for _ in range(20_000)]
+        before = gc.get_stats()
+    assert gc.isenabled()
+    assert gc.get_count()[0] < 1_000
+    assert gc.get_freeze_count() == 0
+    assert [one["collections"] for one in gc.get_stats()] == [one["collections"] for one in before]
+    assert any(one is kept for one in gc.get_objects())

@@ -63,6 +63,7 @@ class _Seconds(click.FloatRange):
     help="Seconds of processor time for one file.",
 )
 @click.option("--jobs", type=click.IntRange(min=0), default=0, help="Processes for many files; 0: one a processor.")
+@no_collection()
 def lint(  # noqa: PLR0917 - click passes them by name
     paths: tuple[Path, ...],
     form: str,
@@ -102,20 +103,19 @@ def lint(  # noqa: PLR0917 - click passes them by name
         def report_on(texts: Mapping[Path, str] | None = None, *, traced: bool = False) -> Report:
             from runner_e2e.lint.linter import lint as run
 
-            with no_collection():
-                return run(
-                    target.paths,
-                    current=target.current,
-                    time_limit=time_limit,
-                    trace=traced,
-                    processes=jobs or processors(),
-                    selection=selection,
-                    label=target.label,
-                    texts=texts,
-                    cache=cache(),
-                    changes=changes,
-                    foreign=None if traced or texts is not None else checker,
-                )
+            return run(
+                target.paths,
+                current=target.current,
+                time_limit=time_limit,
+                trace=traced,
+                processes=jobs or processors(),
+                selection=selection,
+                label=target.label,
+                texts=texts,
+                cache=cache(),
+                changes=changes,
+                foreign=None if traced or texts is not None else checker,
+            )
 
         if trace is not None:
             from runner_e2e.cli.lint_trace import trace_place, traced

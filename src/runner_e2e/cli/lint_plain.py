@@ -42,21 +42,20 @@ class PlainLint:
     no_cache: bool = False
     no_actionlint: bool = False
 
+    @no_collection()
     def run(self) -> int:
         """Lints, writes the report to the screen, and returns the exit code."""
         from runner_e2e.cli.lint_remote import Target
         from runner_e2e.lint.linter import lint
 
         target = Target(paths=self.paths, current=Path.cwd())
-        checker = self._checker()
-        with no_collection():
-            report = lint(
-                target.paths,
-                current=target.current,
-                processes=processors(),
-                cache=self._cache(),
-                foreign=checker,
-            )
+        report = lint(
+            target.paths,
+            current=target.current,
+            processes=processors(),
+            foreign=self._checker(),
+            cache=self._cache(),
+        )
         text, _ = screen_text(with_usual_fixes(report, self.form, target), self.form, target)
         sys.stdout.write(text)
         return exit_code(report, FAIL_ON_DEFAULT)

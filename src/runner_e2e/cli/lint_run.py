@@ -62,6 +62,9 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            # All that was made counts as old now, else the collector would look at it at once.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 

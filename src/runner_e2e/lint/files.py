@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,14 +92,23 @@ def expanded(paths: Sequence[Path], current: Path) -> Iterator[tuple[Path, bool]
     Raises :class:`~runner_e2e.errors.UsageError` for a path that does not exist.
     """
     for path in paths or (current,):
-        if os.path.isdir(path):  # noqa: PTH112 - there may be thousands of files
+        mode = _mode(path)
+        if stat.S_ISDIR(mode):
             repository = (path / ".github" / "workflows").is_dir() or not paths
             inner = default_paths(path) if repository else _all_yaml(path)
             yield from ((each, False) for each in inner)
-        elif os.path.exists(path):  # noqa: PTH110
+        elif mode:
             yield path, True
         else:
             raise UsageError(f"there is no file {path}", fix="check the path")
+
+
+def _mode(path: Path) -> int:
+    """What kind of thing is there; 0 for nothing."""
+    try:
+        return os.stat(path).st_mode  # noqa: PTH116 - there may be thousands of files
+    except (OSError, ValueError):
+        return 0
 
 
 def _all_yaml(root: Path) -> Iterator[Path]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e.cells.lint_model import Confidential
-from runner_e2e.cells.wording import quote
 from runner_e2e.errors import ConfigurationError, Place, Problem
 from runner_e2e.lint.files import exists_at, locate
 from runner_e2e.lint.globs import Globs
@@ -119,6 +118,7 @@ def _checked(actions: Mapping[str, Mapping[str, Plain]], catalog: Catalog) -> Ma
     """The models of actions; raises ConfigurationError with every mistake in them."""
     if not actions:
         return {}
+    from runner_e2e.cells.wording import quote
     from runner_e2e.lint.action_models import check_entry
 
     problems = tuple(
@@ -137,6 +137,8 @@ def _checked(actions: Mapping[str, Mapping[str, Plain]], catalog: Catalog) -> Ma
 
 def unknown_rules(settings: Settings, remedy_of: Callable[[str], str | None]) -> tuple[Problem, ...]:
     """What is wrong with a catalog that configures rules that do not exist; *remedy_of* is None for one that does."""
+    from runner_e2e.cells.wording import quote
+
     return tuple(
         Problem(
             what=f"unknown rule {quote(name)}",
