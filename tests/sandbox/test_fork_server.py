@@ -44,6 +44,11 @@ def servers():
         except OSError:
             continue
     return found
+def parent(process):
+    try:
+        return int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 """
 
 
@@ -239,9 +244,16 @@ for words in (["--hide", "/nowhere/at/all"], ["--nonsense"], ["--help"]):
 
 
 def test_the_server_ends_with_the_harness_and_leaves_nothing(served: Actor) -> None:
-    out = harness(served, 'print(os.environ["RUNNER_E2E_SANDBOX_SERVER"])').stdout.strip()
-    wait_until(lambda: not Path(out).parent.exists())
-    assert not [words for words in commands() if out in words]
+    body = """
+subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.DEVNULL)
+while len(found := servers()) < 2:  # the server, and a worker for the next launch
+    continue
+below = [path for path in os.listdir("/proc") if path.isdigit() and parent(int(path)) in found]
+print(server, *found, *below)
+"""
+    out, *processes = harness(served, SERVERS + body).stdout.split()
+    wait_until(lambda: not Path(out).parent.exists() and not any(Path("/proc", one).exists() for one in processes))
+    assert Path(out).name in processes
 
 
 def test_the_harness_has_no_child_that_it_did_not_start(served: Actor) -> None:
@@ -318,15 +330,10 @@ import signal
 one = subprocess.Popen([*client, "--", "/bin/sh", "-c", "echo ready; read line; exit 9"], stdin=subprocess.PIPE,
                        stdout=subprocess.PIPE, text=True)
 one.stdout.readline()
-def parent(process):
-    return int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
 number = int(os.path.basename(server))
 for process in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
-    try:
-        if number in (process, parent(process)):
-            os.kill(process, signal.SIGTERM)
-    except OSError:
-        continue
+    if number in (process, parent(process)):
+        os.kill(process, signal.SIGTERM)
 print(one.communicate("go")[0])
 print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
 """
@@ -401,6 +408,36 @@ for _ in range(3):
     print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout.strip())
 """
     assert harness(served, SERVERS + body).stdout == "answer 0\n" * 3
+
+
+def test_processes_of_the_next_launch_that_were_killed_are_replaced(served: Actor) -> None:
+    body = """
+import signal
+def launch():
+    return subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout.strip()
+ready = []
+while not ready:  # a worker that was made before the kind of the launch was known has none
+    launch()
+    workers = [process for process in servers() if process != int(os.path.basename(server))]
+    ready = [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(int(name)) in workers]
+for process in ready:
+    os.kill(process, signal.SIGKILL)
+print(launch())
+"""
+    assert harness(served, SERVERS + body).stdout == "answer 0\n"
+
+
+def test_the_server_holds_nothing_open_that_the_harness_has(served: Actor) -> None:
+    read, write = os.pipe()
+    body = f"""
+mine = os.fstat({write})
+places = [f"/proc/{{process}}/fd" for process in servers()]
+held = [os.stat(os.path.join(place, name)) for place in places for name in os.listdir(place)]
+print(len(held) > 4, (mine.st_dev, mine.st_ino) in [(one.st_dev, one.st_ino) for one in held])
+"""
+    assert harness(served, SERVERS + body, pass_fds=(write,)).stdout == "True False\n"
+    os.close(read)
+    os.close(write)
 
 
 def test_a_terminal_is_left_to_the_client(served: Actor) -> None:

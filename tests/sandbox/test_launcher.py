@@ -52,6 +52,13 @@ def refusing(actor: Actor, calls: dict[int, int], *options: object, script: str)
     return actor.python_script(code, *options, *usual(actor), "--", "/bin/sh", "-c", script)
 
 
+def test_a_directory_that_is_gone(actor: Actor) -> None:
+    script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    done = actor.run(["/bin/sh", "-c", script, "sh", *actor.words(command=["/bin/true"])])
+    assert done.returncode == 125
+    assert done.stderr.startswith("agent_sandbox: the working directory is gone\n  why: ")
+
+
 # --- statuses -----------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import time
 from runner_e2e.sandbox.arguments import parse_arguments, policy_of
 from runner_e2e.sandbox.launcher import launch
 from runner_e2e.sandbox.origin import Origin
+from runner_e2e.sandbox.planning import current_directory
 from runner_e2e.sandbox.policy import DROPPED_VARIABLES, LISTING_VARIABLE
 
 TYPE_CHECKING = False
@@ -120,7 +121,7 @@ def _prepare_listed(name: str, log: Callable[[str], None]) -> Artifact | None:
         return None
     from runner_e2e.artifacts.listing import prepare_listed
 
-    return prepare_listed(name, os.environ, os.getcwd(), log=log)
+    return prepare_listed(name, os.environ, current_directory(), log=log)
 
 
 def failure_status(code: int) -> int:

@@ -19,7 +19,7 @@ from runner_e2e.artifacts.listing import prepare_listed
 from runner_e2e.errors import LaunchError
 from runner_e2e.sandbox import request, service
 from runner_e2e.sandbox.events import Streams, parse
-from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.planning import create_entries, current_directory, make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.policy import LISTING_VARIABLE
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
 from runner_e2e.sandbox.proxy import Proxy
@@ -165,7 +165,7 @@ class Launcher:
         require_landlock(policy, self._host)
         variables = dict(os.environ if environment is None else environment)
         created = create_entries(policy)
-        found = survey(policy, directory=directory or os.getcwd(), environment=variables, user=self._host.user)
+        found = survey(policy, directory=directory or current_directory(), environment=variables, user=self._host.user)
         return Prepared(policy=policy, found=found, environment=variables, created=created, plans={})
 
     def start(self, prepared: Prepared, argv: Sequence[str], *, stdin: int, stdout: int, stderr: int) -> Launch:

@@ -13,7 +13,7 @@ import select
 from runner_e2e.sandbox import mounts
 from runner_e2e.sandbox.events import Streams, parse
 from runner_e2e.sandbox.origin import Origin
-from runner_e2e.sandbox.planning import create_entries, make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.planning import create_entries, current_directory, make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
 from runner_e2e.sandbox.request import Request, pack
 from runner_e2e.sandbox.streams import Relays, refuse_reopening
@@ -55,7 +55,7 @@ def launch(  # noqa: PLR0913
     host = read_host()
     require_landlock(policy, host)
     created = create_entries(policy)
-    found = survey(policy, directory=directory or os.getcwd(), environment=variables, user=host.user)
+    found = survey(policy, directory=directory or current_directory(), environment=variables, user=host.user)
     ways = Ways(policy, modes_of(host))
     terminal = _terminal()
     proxy: Proxy | None = None

@@ -27,6 +27,7 @@ __all__ = [
     "Survey",
     "agent_environment",
     "create_entries",
+    "current_directory",
     "make_plan",
     "modes_of",
     "read_host",
@@ -86,6 +87,17 @@ def create_entries(policy: Policy) -> tuple[str, ...]:
             raise LaunchError(f"{path} could not be created before the launch", why=why, fix=fix) from error
         made.append(path)
     return tuple(made)
+
+
+def current_directory() -> str:
+    """That of this process; raises :class:`LaunchError` where it was removed."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        from runner_e2e.errors import LaunchError
+
+        why = error.strerror or str(error)
+        raise LaunchError("the working directory is gone", why=why, fix="start in one that exists") from error
 
 
 def read_host() -> Host:
