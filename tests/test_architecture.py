@@ -72,6 +72,20 @@ THIRD_PARTY = {
 # The process that holds the walls has nothing third-party in it.
 STANDARD_LIBRARY_ONLY = {"sandbox", "artifacts", "selected_id", "kernel", "errors"}
 
+# Errors whose reader can do something about them.
+MENDABLE = {
+    "CommandNotExecutableError",
+    "CommandNotFoundError",
+    "ConfigurationError",
+    "GitHubError",
+    "LaunchError",
+    "Problem",
+    "RefusedError",
+    "UsageError",
+}
+
+UNMENDED = {"lint/repository.py"}
+
 PRINTERS = {"cli", "__main__"}
 CI_VARIABLES = ("GITHUB_", "RUNNER_", "INPUT_")
 
@@ -208,6 +222,16 @@ def files_stay_small_enough_to_hold_in_the_head(path: Path) -> None:
             assert length <= 70, f"{path}:{node.lineno}: {node.name} has {length} lines"
 
 
+def errors_of_users_say_what_to_do(path: Path) -> None:
+    """An error that its reader can mend says how; a defect of ours cannot be mended by them."""
+    if path.relative_to(SOURCE).as_posix() in UNMENDED:
+        return
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MENDABLE:
+            given = {keyword.arg for keyword in node.keywords}
+            assert given & {"fix", None}, f"{path}:{node.lineno}: {node.func.id} has no fix"  # None: `**` hands it on
+
+
 RULES = (
     imports_go_down,
     third_party_imports_are_allowed_here,
@@ -216,6 +240,7 @@ RULES = (
     only_gha_reads_the_variables_of_the_runner,
     lint_knows_nothing_of_dispatch_or_sandbox,
     files_stay_small_enough_to_hold_in_the_head,
+    errors_of_users_say_what_to_do,
 )
 
 

@@ -47,7 +47,10 @@ def take(variable: str) -> str:
     cannot be done or verified. No message shows anything of the value.
     """
     if not _VARIABLE.fullmatch(variable):
-        raise UsageError("the name of the selected id's variable is not a name of a variable")
+        raise UsageError(
+            "the name of the selected id's variable is not a name of a variable",
+            fix="use letters, digits and _, without a digit at the beginning",
+        )
     block = _InitialBlock.read()
     initial = block.values_of(variable)
     current = os.environb.get(os.fsencode(variable))
@@ -102,7 +105,11 @@ def _validated(variable: str, value: bytes) -> str:
     if not value.strip():
         raise UsageError(f"{variable} is empty", fix="give it the id of one cell: suite.profile.environment.case")
     if len(value) > MAXIMUM_LENGTH:
-        raise UsageError(f"the value of {variable} has {len(value)} bytes", why=f"an id has at most {MAXIMUM_LENGTH}")
+        raise UsageError(
+            f"the value of {variable} has {len(value)} bytes",
+            why=f"an id has at most {MAXIMUM_LENGTH}",
+            fix="give it the id of one cell: suite.profile.environment.case",
+        )
     text = value.decode("ascii", "replace")
     if not is_id(text):
         raise UsageError(

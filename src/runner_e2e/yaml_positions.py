@@ -305,7 +305,12 @@ def compose_file(path: Path, *, name: str | None = None) -> Node | None:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"cannot read the file: {error.strerror or error}", place=Place(path=shown)) from None
+        raise ConfigurationError(
+            "cannot read the file",
+            why=error.strerror or str(error),
+            fix="name a readable file",
+            place=Place(path=shown),
+        ) from None
     return compose(decode(data, path=shown), path=shown)
 
 

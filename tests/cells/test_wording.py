@@ -33,6 +33,6 @@ def test_the_nearest_name_comes_first() -> None:
 
 def test_a_suggestion_falls_back_to_what_there_is() -> None:
     assert suggestion("zzz", ["hello", "bye"]) == "known are: hello, bye"
-    assert suggestion("zzz", []) == "none is declared"
+    assert suggestion("zzz", []) == "declare it first: there is none yet"
     many = suggestion("zzz", [f"name-{number}" for number in range(20)])
     assert many.endswith("and 12 more")

@@ -105,6 +105,7 @@ def test_what_is_unknown_is_counted(ask: Ask, ledger: SharedLedger) -> None:
         (("--day", "-1"), 2, "no amount of money"),
         (("--day", "1", "--none", "day"), 2, "--day and --none day exclude each other"),
         (("--settle", "run-9", "1"), 3, "nothing is reserved as run-9"),
+        (("--settle", "rnu-7", "1"), 3, "the key is misspelt"),
         (("--none", "year"), 2, "year"),
     ],
 )

@@ -36,6 +36,21 @@ def test_a_reader_who_leaves_is_no_finding() -> None:
     assert process.returncode == 128 + signal.SIGPIPE
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("lnt",), "No such command 'lnt'. Did you mean 'lint'?"),
+        (("dispatch", "satrt"), "No such command 'satrt'. Did you mean 'start'?"),
+        (("zzz",), "No such command 'zzz'.\n"),
+    ],
+)
+def test_a_mistyped_command_is_told_with_the_nearest_ones(arguments: tuple[str, ...], said: str) -> None:
+    process = start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, told = process.communicate()
+    assert (process.returncode, out) == (2, "")
+    assert said in told
+
+
 @pytest.mark.parametrize("arguments", [("lint", "--list-rules"), ("--help",), ("lint", "--help")])
 def test_output_that_finds_no_room_is_one_message(arguments: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:

@@ -45,3 +45,26 @@ def test_what_is_only_possible_is_said_so() -> None:
     assert placed("environment", command="tool", sure=False) == "may be an argument of `tool`"
     assert placed("possible", command="run", sure=False) == "may be an argument of a process that `run` starts"
     assert "not known" in advise("possible", command="run", argument="$env:ID")
+
+
+@pytest.mark.parametrize(
+    ("before", "argument", "expected"),
+    [
+        ("curl -sH ", '"Authorization: Bearer $KEY"', "curl -H @-"),
+        ("", '"--header=Authorization: Bearer $KEY"', "curl -H @-"),
+        ("  -d ", '"key=$KEY"', "curl --data-binary @-"),
+        ("curl -s", " -d$KEY".strip(), "curl --data-binary @-"),
+        ("curl --data-urlencode ", '"key=$KEY"', "curl --data-binary @-"),
+        ("curl --json ", '"$KEY"', "curl --json @-"),
+        ("curl -u ", '"me:$KEY"', "'user = "),
+        ("curl --user ", '"me:$KEY"', "'user = "),
+        ("curl -F ", '"key=$KEY"', "'form = "),
+        ("curl -X PUT ", '"https://example.com/$KEY"', "'url = "),
+        ("curl -s ", '"https://example.com/$KEY"', "'url = "),
+        ("", '"https://example.com/$KEY"', "'url = "),
+    ],
+)
+def test_curl_is_told_what_it_can_read_from_its_input(before: str, argument: str, expected: str) -> None:
+    said = advise("curl-header", command="curl", argument=argument, before=before)
+    assert expected in said
+    assert '"$KEY" | curl' in said

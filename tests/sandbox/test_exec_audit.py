@@ -317,7 +317,7 @@ def test_own_programs_count_nowhere() -> None:
         (["no-such-program"], CommandNotFoundError, "no directory of PATH"),
         (["./missing"], CommandNotFoundError, "no such file"),
         (["/etc/passwd"], CommandNotExecutableError, "not executable"),
-        (["/etc"], CommandNotExecutableError, "not executable"),
+        (["/etc"], CommandNotExecutableError, "is no file"),
         ([""], LaunchError, "no command"),
         ([], LaunchError, "no command"),
     ],

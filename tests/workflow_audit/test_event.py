@@ -110,12 +110,18 @@ def test_wrong_requests(
 
 
 @pytest.mark.parametrize(
-    ("content", "text"), [("{", "not JSON"), ("[]", "not a JSON object"), (None, "cannot be read")]
+    ("content", "text"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "not a JSON object"),
+        (b"\xff{}", "not UTF-8\n  why: see byte 0"),
+        (None, "cannot be read\n  why: No such file"),
+    ],
 )
-def test_a_wrong_payload(tmp_path: Path, content: str | None, text: str) -> None:
+def test_a_wrong_payload(tmp_path: Path, content: bytes | None, text: str) -> None:
     file = tmp_path / "event.json"
     if content is not None:
-        file.write_text(content)
+        file.write_bytes(content)
     with pytest.raises(ConfigurationError, match=text):
         event(tmp_path, "push", fields={"a": None}, event=file)
 

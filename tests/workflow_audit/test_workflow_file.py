@@ -71,13 +71,14 @@ def test_events_in_every_form(tmp_path: Path, on: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "mapping"),
-        ("just text", "mapping"),
-        ("[1, 2]", "mapping"),
-        ("jobs: {}", "no on"),
-        ("on: push", "no jobs"),
+        ("", "it is empty"),
+        ("just text", "it is no mapping"),
+        ("[1, 2]", "it is no mapping"),
+        ("jobs: {}", "it has no `on`"),
+        ("name: x", "it has no `on` and no `jobs`"),
+        ("on: push", "no `jobs`"),
         ("on: push\njobs: 3", "mapping of jobs"),
-        ("name: x\nruns: {using: composite, steps: []}", "no on"),
+        ("name: x\nruns: {using: composite, steps: []}", "no `on`"),
     ],
 )
 def test_what_is_no_workflow(tmp_path: Path, text: str, why: str) -> None:

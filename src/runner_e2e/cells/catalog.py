@@ -87,7 +87,10 @@ def read_catalog(path: Path, *, cells: bool = True) -> Catalog:
         ) from None
     except OSError as error:
         raise ConfigurationError(
-            "the catalog cannot be read", why=error.strerror or str(error), place=Place(path=str(path))
+            "the catalog cannot be read",
+            why=error.strerror or str(error),
+            fix="name a readable file with --catalog",
+            place=Place(path=str(path)),
         ) from error
     return parse_catalog(decode(data, path=str(path)), path=str(path), cells=cells)
 

@@ -80,7 +80,7 @@ def parse_key(text: str, *, variable: str = DEFAULT_KEY_VARIABLE) -> bytes:
     if key is None:
         raise UsageError(f"the key in {variable} is neither hexadecimal nor base64", fix=fix)
     if len(key) < KEY_BYTES:
-        raise UsageError(f"the key in {variable} has {len(key)} bytes", why=f"{KEY_BYTES} are needed", fix=fix)
+        raise UsageError(f"the key in {variable} is too short", why=f"it has {len(key)} of {KEY_BYTES} bytes", fix=fix)
     if len(set(key)) < _MINIMUM_DIFFERENT:
         raise UsageError(
             f"the key in {variable} is a placeholder",

@@ -62,7 +62,7 @@ class Reader:
         place = at if isinstance(at, Place) else at.place
         self.problems.append(Problem(what=what, why=why, fix=fix, place=place))
 
-    def _wrong_type(self, node: Node, pointer: str, wanted: str, fix: str = "") -> None:
+    def _wrong_type(self, node: Node, pointer: str, wanted: str, fix: str) -> None:
         self.report(node, f"{_named(pointer)} is {_kind(node)}", why=f"{wanted} is expected", fix=fix)
 
     def section(self, node: Node, pointer: str, keys: tuple[str, ...], required: tuple[str, ...] = ()) -> Section:
@@ -129,7 +129,7 @@ class Reader:
         if node is None:
             return None
         if not isinstance(node, Scalar) or not isinstance(node.data, str):
-            self._wrong_type(node, pointer, "text", "put it in quotes" if _is_quotable(node) else "")
+            self._wrong_type(node, pointer, "text", _fix_of_text(node))
             return None
         return node.data if self._fits(node, node.data, f"{_named(pointer)} {{}}", wanted) else None
 
@@ -139,7 +139,7 @@ class Reader:
             return None
         if isinstance(node, Scalar) and isinstance(node.data, str):
             return self._passed_on(node, node.data, pointer)
-        self._wrong_type(node, pointer, "text", "put it in quotes" if _is_quotable(node) else "")
+        self._wrong_type(node, pointer, "text", _fix_of_text(node))
         return None
 
     def _passed_on(self, node: Node, text: str, pointer: str) -> str | None:
@@ -221,7 +221,7 @@ class Reader:
             what = f"{_named(pointer)} {quote(node.data)} is unknown"
             self.report(node, what, why=f"it is one of {', '.join(choices)}", fix=suggestion(node.data, choices))
         else:
-            self._wrong_type(node, pointer, f"one of {', '.join(choices)}")
+            self._wrong_type(node, pointer, f"one of {', '.join(choices)}", "write one of them")
         return default
 
     def names(self, node: Node | None, pointer: str, wanted: Format, *, empty: str = "") -> tuple[str, ...] | None:
@@ -268,8 +268,9 @@ def _number(node: Node) -> int | float | None:
     return node.data
 
 
-def _is_quotable(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.data is not None
+def _fix_of_text(node: Node) -> str:
+    """The remedy where *node* stands in the place of a text."""
+    return "put it in quotes" if isinstance(node, Scalar) and node.data is not None else "write one text there"
 
 
 def _kind(node: Node) -> str:

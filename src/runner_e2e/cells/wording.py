@@ -65,7 +65,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     close = nearest(name, known)
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return f"known are: {listing(known)}" if known else "none is declared"
+    return f"known are: {listing(known)}" if known else "declare it first: there is none yet"
 
 
 def count(number: int, noun: str) -> str:

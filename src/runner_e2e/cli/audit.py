@@ -224,7 +224,8 @@ def assignments(values: tuple[str, ...], option: str) -> dict[str, str | None]:
     for each in values:
         name, equals, value = each.partition("=")
         if not name or name in found:
-            raise UsageError(f"{option} {each}: {'given twice' if name else 'there is no name before ='}")
+            what = f"{name} is given twice" if name else "there is no name before the ="
+            raise UsageError(f"{option} {each}: {what}", fix=f"give {option} NAME or NAME=VALUE, each name once")
         found[name] = value if equals else None
     return found
 
@@ -303,9 +304,13 @@ def read_local_repositories(values: tuple[str, ...]) -> dict[str, Path]:
         # A ref may hold no `=`, a path may.
         name, _, directory = each.partition("=")
         if name.count("/") != 1 or "@" not in name or not directory:
-            raise UsageError(f"--local-repository {each}: expected OWNER/NAME@REF=DIR")
+            raise UsageError(
+                f"--local-repository {each} names no repository and directory", fix="write OWNER/NAME@REF=DIR"
+            )
         if not Path(directory).is_dir():
-            raise UsageError(f"--local-repository {each}: {directory} is no directory")
+            raise UsageError(
+                f"--local-repository {each}: {directory} is no directory", fix="clone the repository, and give its path"
+            )
         found[name] = Path(directory)
     return found
 
@@ -313,5 +318,5 @@ def read_local_repositories(values: tuple[str, ...]) -> dict[str, Path]:
 def existing(path: Path | None) -> Path | None:
     """The file, which must be there: act passes over a missing one in silence."""
     if path is not None and not path.is_file():
-        raise UsageError(f"{path} does not exist")
+        raise UsageError(f"{path} {'is no file' if path.exists() else 'does not exist'}", fix="check the path")
     return path

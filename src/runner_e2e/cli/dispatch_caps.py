@@ -86,7 +86,7 @@ def _show(rooms: Sequence[Room], campaign: int | None, entries: Sequence[Entry],
             "rooms": [{**asdict(room), "left": room.left} for room in rooms],
             "reserved": [asdict(each) for each in entries],
         }
-        click.echo(json.dumps(document, indent=2))
+        click.echo(json.dumps(document, separators=(",", ":")))
         return
     click.echo(f"a campaign: {'no cap' if campaign is None else f'at most {usd(campaign)}'}")
     for room in rooms:

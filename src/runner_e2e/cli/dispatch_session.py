@@ -77,7 +77,7 @@ def ask(facts: str, question: str, *, refusal: str) -> None:
         raise UsageError(f"there is no terminal to ask on: {question}", why=facts, fix="add --yes")
     click.echo(facts, err=True)
     if not click.confirm(question, err=True):
-        raise RefusedError(refusal, why="the answer was no")
+        raise RefusedError(refusal, why="the answer was no", fix="nothing needs to be done; answer y to go on")
 
 
 def campaign_keys_in(variable: str) -> tuple[bytes, ...]:

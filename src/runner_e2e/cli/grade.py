@@ -172,7 +172,9 @@ def _messages(path: Path) -> tuple[str, ...]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read", why=error.strerror or str(error)) from error
+        raise UsageError(
+            f"{path} cannot be read", why=error.strerror or str(error), fix="name a readable file"
+        ) from error
     for number, line in enumerate(lines, 1):
         try:
             text = json.loads(line)

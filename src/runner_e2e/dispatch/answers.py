@@ -200,7 +200,7 @@ _FIXES: Final = {
     400: "check the values; an older Enterprise Server may not know one of them",
     401: "check the token: it is wrong, expired or revoked",
     403: "check the token's permissions (in a workflow: `permissions:` of the job)",
-    404: "check the name; a token that may not read a private repository gets the same answer",
+    404: "check the name or the number; a token that may not read a private repository gets the same answer",
     409: "somebody else changed it at the same time; try again",
     410: "it is gone; GitHub keeps it no longer",
     422: "check the values; GitHub can read them and does not accept them",

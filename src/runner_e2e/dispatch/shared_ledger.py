@@ -245,8 +245,8 @@ class SharedLedger:
             if missing and strict:
                 raise RefusedError(
                     f"nothing is reserved as {missing[0]} in the shared ledger",
-                    why=f"the branch {BRANCH} was deleted or changed by hand",
-                    fix=f"look at the history of {BRANCH}",
+                    why=f"the key is misspelt, or the branch {BRANCH} was deleted or changed by hand",
+                    fix=f"`runner-e2e dispatch caps` lists what is reserved; else look at the history of {BRANCH}",
                 )
             edited = {key: edit(entry) for key, entry in found.items()}
             changed = {key: entry for key, entry in edited.items() if entry != found[key]}

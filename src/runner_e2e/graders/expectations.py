@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "expectations_of", "read_expectations"]
 
+_FIX: Final = "write a JSON object in UTF-8"
+
 SCHEMA: Final = "runner-e2e.expectations/v1"
 _HOWS: Final[tuple[How, ...]] = ("exact", "contains", "regex")
 _LONGEST_PATTERN: Final = 10_000
@@ -50,9 +52,13 @@ def read_expectations(path: Path) -> tuple[Matcher, ...]:
         ) from error
     except json.JSONDecodeError as error:
         place = Place(path=str(path), line=error.lineno, column=error.colno)
-        raise ConfigurationError("the expectations are not JSON", why=error.msg, place=place) from error
+        raise ConfigurationError("the expectations are not JSON", why=error.msg, fix=_FIX, place=place) from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            "the expectations are not UTF-8", why=f"see byte {error.start}", fix=_FIX, place=place
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError("the expectations are not JSON", why=str(error), place=place) from error
+        raise ConfigurationError("the expectations are not JSON", why=str(error), fix=_FIX, place=place) from error
     return expectations_of(document, path=str(path))
 
 

@@ -17,6 +17,9 @@ _BY_KIND = {
     "stdin": 'write it to the standard input: `printf %s "${name}" | {command} …`',
     "docker-env": "export the variable and give its name only: `{command} … -e {name} …` (without `=`)",
     "curl-header": "let curl read the header from its input: `printf 'Name: %s' \"${name}\" | curl -H @- …`",
+    "curl-data": "let curl read the data from its input: `printf '…%s' \"${name}\" | curl --data-binary @- …`",
+    "curl-json": "let curl read the data from its input: `printf '…%s…' \"${name}\" | curl --json @- …`",
+    "curl-option": 'let curl read this from its input: `printf \'{option} = "…%s"\' "${name}" | curl --config - …`',
     "jq-env": "read it from the environment: `{name}=\"${name}\" {command} '… $ENV.{name} …'`",
     "file": "write it to a file that only this user can read (`umask 077`), and give the name of the file",
     "builtin": "use what the shell has built in: {builtin}",
@@ -35,6 +38,19 @@ _BY_KIND = {
 
 _FIXED = frozenset(("builtin", "possible", "runner", "action", "action-environment"))
 """Kinds whose advice is the same for every command."""
+
+_CURL_WORD = re.compile(r"[\"']?(?:--([a-z][a-z0-9-]*)=|-([A-Za-z])(?=[^-\s]))")
+_CURL_OPTION = re.compile(r"(?:^|\s)(?:--([a-z][a-z0-9-]*)|-[A-Za-z]*([A-Za-z]))[\s=]+$")
+_CURL_NAMES = {"H": "header", "d": "data", "u": "user", "F": "form", "b": "cookie", "U": "proxy-user", "E": "cert"}
+_CURL_KINDS = {
+    "header": "curl-header",
+    "json": "curl-json",
+    **dict.fromkeys(("data", "data-ascii", "data-raw", "data-binary", "data-urlencode"), "curl-data"),
+}
+"""What curl reads from a file that is named by ``@``."""
+
+_CURL_CONFIGURED = frozenset(("user", "form", "cookie", "proxy-user", "cert", "oauth2-bearer", "pass", "proxy-header"))
+"""Options that take a value, and which curl reads from a configuration alone; what belongs to none is an address."""
 
 _INHERITED = {
     "javascript": re.compile(r"process\.env(?:\.|\[['\"])(\w+)"),
@@ -98,8 +114,16 @@ def advise(kind: str, *, command: str, argument: str, before: str = "") -> str:
     program = posixpath.basename(command) if kind != "runner" else command
     if kind not in _BY_KIND:
         return kind
+    kind, option_of_curl = _of_curl(argument, before) if kind == "curl-header" else (kind, "")
     if kind == "docker-env" and _LOGIN.search(before):
         program += " login"
     template = _BY_KIND[kind] if kind in _FIXED or kind in _INHERITED else _BY_COMMAND.get(program, _BY_KIND[kind])
     builtin = _BUILTINS.get(program, "a parameter expansion, `[[ … ]]`, or `printf`").format(name=name)
-    return template.format(name=name, command=program, builtin=builtin)
+    return template.format(name=name, command=program, builtin=builtin, option=option_of_curl)
+
+
+def _of_curl(argument: str, before: str) -> tuple[str, str]:
+    """The kind of advice for *argument* of curl, and the option that it is the value of."""
+    found = _CURL_WORD.match(argument) or _CURL_OPTION.search(before)
+    option = (found[1] or _CURL_NAMES.get(found[2], "")) if found else ""
+    return _CURL_KINDS.get(option, "curl-option"), option if option in _CURL_CONFIGURED else "url"

@@ -116,7 +116,7 @@ def read_baseline(path: Path) -> Baseline:
         ) from None
     except OSError as error:
         raise ConfigurationError(
-            "the baseline cannot be read", why=error.strerror or str(error), place=place
+            "the baseline cannot be read", why=error.strerror or str(error), fix="name a readable file", place=place
         ) from error
     except json.JSONDecodeError as error:
         raise _damaged(f"{error.msg}", Place(path=str(path), line=error.lineno, column=error.colno)) from None

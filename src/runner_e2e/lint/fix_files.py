@@ -84,7 +84,9 @@ def _check(change: Change) -> None:
     try:
         data, mode = change.path.read_bytes(), change.path.stat().st_mode
     except OSError as error:
-        raise ConfigurationError(f"cannot read the file: {error.strerror or error}", place=place) from None
+        raise ConfigurationError(
+            "cannot read the file", why=error.strerror or str(error), fix="make it readable", place=place
+        ) from None
     if not mode & _WRITABLE:
         raise ConfigurationError("the file is read-only", fix=f"chmod u+w {change.shown}", place=place)
     if data != change.before.encode("utf-8"):

@@ -92,7 +92,10 @@ def read_settings(root: Path, *, shown: str = CATALOG) -> Settings:
         text = decode(path.read_bytes(), path=shown)
     except OSError as error:
         raise ConfigurationError(
-            "the catalog cannot be read", why=error.strerror or str(error), place=Place(path=shown)
+            "the catalog cannot be read",
+            why=error.strerror or str(error),
+            fix="make it readable",
+            place=Place(path=shown),
         ) from error
     return _settings(parse_catalog(text, path=shown, cells=False))
 

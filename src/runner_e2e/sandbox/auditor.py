@@ -46,7 +46,9 @@ def make_plant() -> Plant:
     program = program or shutil.which("true")
     if not program:
         raise LaunchError(
-            "there is no program `true` to plant", why="the audit first proves that it sees an exec that it made itself"
+            "there is no program `true` to plant",
+            why="the audit first proves that it sees an exec that it made itself",
+            fix="install it (coreutils), or put it on PATH",
         )
     awkward = b'\n\t"\\\x01\x7f\xff0, ["\xc3\xa9"] = -1 <unfinished ...>'
     return Plant(
@@ -261,13 +263,25 @@ def refusal(record: ExecRecord) -> LaunchError:
     """Why the kernel did not start the command, although its file is there and executable."""
     shown = text_of(record.program)
     if record.error == "ENOENT":
-        return CommandNotFoundError(f"{shown} cannot be started", why="the interpreter that it names does not exist")
+        return CommandNotFoundError(
+            f"{shown} cannot be started",
+            why="the interpreter that it names does not exist",
+            fix="correct its #! line, or install the interpreter",
+        )
     if record.error == "ENOEXEC":
         return CommandNotExecutableError(
-            f"{shown} is no program", why="it is neither a binary of this machine nor a script with a #! line"
+            f"{shown} is no program",
+            why="it is neither a binary of this machine nor a script with a #! line",
+            fix="name its interpreter before it, or give it a #! line",
         )
     if record.error == "E2BIG":
         return LaunchError(
-            f"{shown} cannot be started", why="its arguments and environment are longer than Linux allows"
+            f"{shown} cannot be started",
+            why="its arguments and environment are longer than Linux allows",
+            fix="pass the long ones in a file or on standard input",
         )
-    return CommandNotExecutableError(f"{shown} cannot be started: the kernel answers {record.error}")
+    return CommandNotExecutableError(
+        f"{shown} cannot be started",
+        why=f"the kernel answers {record.error}",
+        fix="check its permissions, and whether it starts without the audit",
+    )

@@ -112,12 +112,15 @@ class Finder:
         for canary in self.canaries:
             if len(canary.value) < SHORTEST:
                 raise UsageError(
-                    f"the value of {canary.name} has {len(canary.value)} characters",
-                    why=f"fewer than {SHORTEST} characters stand in unrelated text by chance",
+                    f"the value of {canary.name} is too short",
+                    why=f"its length is {len(canary.value)}; fewer than {SHORTEST} characters are found by chance",
                     fix="use a longer value for the audit",
                 )
         if piece_length < SHORTEST:
-            raise UsageError(f"a piece of {piece_length} characters is too short to be told from chance")
+            raise UsageError(
+                f"a piece of {piece_length} characters is too short to be told from chance",
+                fix=f"look for pieces of {SHORTEST} or more",
+            )
         self.needles = tuple(needles(canary, piece_length) for canary in self.canaries)
 
     @cached_property

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ArgvLeak", "Audit", "Canary", "Exec", "HeldVariable", "Options", "Process", "Verdict", "audit"]
 
 STARTING_SECONDS = 60.0
+_TRY_STRACE = "see whether `strace true` works here"
 
 
 def resolve(command: Sequence[bytes], environ: Mapping[bytes, bytes], directory: Path) -> bytes:
@@ -43,9 +44,11 @@ def resolve(command: Sequence[bytes], environ: Mapping[bytes, bytes], directory:
         if os.access(candidate, os.X_OK):
             return os.fsencode(candidate)
     if existing or (b"/" in name and candidates[0].exists()):
+        if not existing:
+            raise CommandNotExecutableError(f"{shown} is no file", fix="name a program after --")
         raise CommandNotExecutableError(f"{shown} is not executable", fix="chmod +x, or name its interpreter")
     why = "there is no such file" if b"/" in name else "no directory of PATH holds it"
-    raise CommandNotFoundError(f"{shown} was not found", why=why)
+    raise CommandNotFoundError(f"{shown} was not found", why=why, fix="check its name")
 
 
 def audit(  # noqa: PLR0913 - the command's whole surroundings
@@ -146,7 +149,11 @@ class Watch:
             self.tracer.ended_root()
             self.linger_end = now + self.options.linger
         if not self.auditor.started and now > self.begun + STARTING_SECONDS:
-            raise LaunchError(f"strace did not begin within {STARTING_SECONDS:.0f} seconds", why=self.tracer.said())
+            raise LaunchError(
+                f"strace did not begin within {STARTING_SECONDS:.0f} seconds",
+                why=self.tracer.said() or "it said nothing",
+                fix=_TRY_STRACE,
+            )
         if self.deadline is not None and now >= self.deadline and not self.auditor.root_end:
             self.auditor.audit.timed_out = True
             self.killing = True
@@ -184,7 +191,7 @@ class Watch:
                 fix="run the audit outside of other tracers; in a container allow it (docker run --cap-add "
                 "SYS_PTRACE); elsewhere see /proc/sys/kernel/yama/ptrace_scope (3 forbids it to all)",
             )
-        raise LaunchError(f"strace ended before the command began: {said or 'it said nothing'}")
+        raise LaunchError("strace ended before the command began", why=said or "it said nothing", fix=_TRY_STRACE)
 
     def _conclude(self) -> None:
         """Fills in how the command ended."""

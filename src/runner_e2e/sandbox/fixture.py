@@ -152,7 +152,11 @@ class World:
         trials = [Trial(**json.loads(line)) for line in output.splitlines() if line.startswith('{"name"')]
         if not trials:
             message = Path(f"{self.root}/hidden/log").read_text(errors="replace")[-2000:]
-            raise LaunchError(f"the attempts could not be made (status {process.returncode})", why=message)
+            raise LaunchError(
+                f"the attempts could not be made (status {process.returncode})",
+                why=message,
+                fix="do what the message says; `runner-e2e sandbox exec -- true` may say more",
+            )
         return {trial.name: trial for trial in trials}
 
     def state(self, target: str) -> str:

@@ -135,7 +135,11 @@ class Tracer:
                 file_actions=self._actions(theirs.fileno(), writer, null),
             )
         except OSError as error:
-            raise LaunchError(f"strace cannot be started: {error.strerror}: {self.strace}") from error
+            raise LaunchError(
+                f"{self.strace} cannot be started",
+                why=error.strerror or str(error),
+                fix="install strace, or check its permissions",
+            ) from error
         finally:
             theirs.close()
             os.close(writer)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Event", "build_event"]
 
+_FIX_OF_EVENT = "write the payload of the event as a JSON object in UTF-8"
+
 CANARY_LENGTH = 26
 
 
@@ -141,14 +143,28 @@ def read_payload(path: Path) -> dict[str, object]:
     """The JSON object in *path*."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the event cannot be read: {error}", place=Place(path=str(path))) from None
+    except OSError as error:
+        raise ConfigurationError(
+            "the event cannot be read",
+            why=error.strerror or str(error),
+            fix="name a readable file with --event",
+            place=Place(path=str(path)),
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            "the event is not UTF-8", why=f"see byte {error.start}", fix=_FIX_OF_EVENT, place=Place(path=str(path))
+        ) from None
     except json.JSONDecodeError as error:
         raise ConfigurationError(
-            f"the event is not JSON: {error.msg}", place=Place(path=str(path), line=error.lineno, column=error.colno)
+            "the event is not JSON",
+            why=error.msg,
+            fix=_FIX_OF_EVENT,
+            place=Place(path=str(path), line=error.lineno, column=error.colno),
         ) from None
     if not isinstance(data, dict):
-        raise ConfigurationError("the event is not a JSON object", place=Place(path=str(path), line=1, column=1))
+        raise ConfigurationError(
+            "the event is not a JSON object", fix=_FIX_OF_EVENT, place=Place(path=str(path), line=1, column=1)
+        )
     return copy.deepcopy(data)
 
 
@@ -159,8 +175,10 @@ def place_at(payload: dict[str, object], path: str, value: str) -> None:
     for name in parents:
         below = step.setdefault(name, {})
         if not isinstance(below, dict):
-            raise UsageError(f"field {path}: {name} is no object in this event")
+            raise UsageError(
+                f"field {path}: {name} is no object in this event", fix="name a path through objects, as in a.b.c"
+            )
         step = below
     if not last:
-        raise UsageError(f"field {path!r} names nothing")
+        raise UsageError(f"field {path!r} names nothing", fix="name a path, as in client_payload.case")
     step[last] = value

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner_e2e.cells.wording import suggestion
 from runner_e2e.errors import ConfigurationError, Place, UsageError
 from runner_e2e.sandbox.audit_report import command_line
 from runner_e2e.sandbox.canary import Finder
@@ -58,11 +59,11 @@ def audit_workflow(
     shown = os.path.relpath(path)
     shown = shown if not shown.startswith("..") else str(path)
     if not path.is_file():
-        raise UsageError(f"{shown} does not exist", fix="name a workflow file")
+        raise UsageError(f"{shown} {'is no file' if path.exists() else 'does not exist'}", fix="name a workflow file")
     workflow = read_workflow(path, name=shown)
     event = build_event(workflow, options, shown)
     if options.job and options.job not in workflow.jobs:
-        raise UsageError(f"{shown} has no job {options.job!r}", why=f"it has: {', '.join(workflow.jobs)}")
+        raise UsageError(f"{shown} has no job {options.job!r}", fix=suggestion(options.job, workflow.jobs))
     act = find_act()
     with tempfile.TemporaryDirectory(prefix="runner-e2e-audit-", ignore_cleanup_errors=True) as base:
         stage = lay_out(
@@ -278,11 +279,13 @@ def refusal(shown: str, messages: list[str]) -> ConfigurationError:
         return ConfigurationError(
             f"act refuses the workflow: {what}",
             why=first[: positions[-1].start()].rstrip(": ") or "it does not fit the schema of workflows",
+            fix="correct that line",
             place=Place(path=shown, line=int(line), column=int(column)),
         )
     return ConfigurationError(
         "act runs no job of this workflow",
         why=text[:600] or "no job's `if` is true for this event, with these inputs",
+        fix="give other inputs, another --event-name or another --job",
         place=Place(path=shown),
     )
 

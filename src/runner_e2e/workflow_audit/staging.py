@@ -275,7 +275,11 @@ def commit(directory: Path, slug: str) -> None:
         except OSError as error:
             raise LaunchError(f"git cannot be started: {error.strerror}", fix="install git 2.28 or later") from error
         except subprocess.CalledProcessError as error:
-            raise LaunchError(f"git fails in the copy of the repository: {error.stderr.strip()}") from error
+            raise LaunchError(
+                f"`git {words[0] if words[0] != '-c' else 'commit'}` fails in the copy of the repository",
+                why=error.stderr.strip() or f"its status is {error.returncode}",
+                fix="check the space in TMPDIR, and that this user can read all files of the repository",
+            ) from error
 
 
 def lay_out(

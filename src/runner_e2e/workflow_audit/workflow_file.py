@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from runner_e2e.cells.wording import suggestion
 from runner_e2e.errors import ConfigurationError, Place, Problem
 from runner_e2e.yaml_positions import Mapping, Node, Scalar, Sequence, compose_file, plain, resolved
 
@@ -75,11 +76,15 @@ def read_workflow(path: Path, *, name: str | None = None) -> WorkflowFile:
     jobs = root.get("jobs") if isinstance(root, Mapping) else None
     on = (root.get("on") or root.get("true")) if isinstance(root, Mapping) else None
     if not isinstance(root, Mapping) or not isinstance(jobs, Mapping) or on is None:
-        missing = [] if isinstance(root, Mapping) else ["a mapping"]
-        missing += [key for key, value in (("on", on), ("jobs", jobs)) if value is None and not missing]
+        missing = [f"no `{key}`" for key, value in (("on", on), ("jobs", jobs)) if value is None]
+        lack = (
+            f"it has {' and '.join(missing) or 'no mapping of jobs'}"
+            if isinstance(root, Mapping)
+            else "it is no mapping"
+        )
         raise ConfigurationError(
             "this is not a workflow",
-            why=f"it has no {' and no '.join(missing) or 'mapping of jobs'}",
+            why="it is empty" if root is None else lack,
             fix="name a file of .github/workflows",
             place=Place(path=shown),
         )
@@ -204,5 +209,4 @@ def read_uses(node: Node) -> Iterator[Uses]:
 
 def unknown(what: str, name: str, known: list[str], place: Place) -> Problem:
     """The problem of a name that the workflow does not have."""
-    listed = ", ".join(sorted(known)) or "none"
-    return Problem(what=f"the workflow has no {what} {name!r}", why=f"it has: {listed}", place=place)
+    return Problem(what=f"the workflow has no {what} {name!r}", fix=suggestion(name, known), place=place)
