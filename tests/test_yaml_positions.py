@@ -403,5 +403,6 @@ def test_fields_are_the_first_of_their_name() -> None:
     assert (key.place.line, plain(value)) == (2, 1)
     assert node.entry("a") == (key, value)
     assert plain(node.get("b")) == {"x": 1}
-    assert node.get("absent") is node.entry("absent") is None
+    assert node.get("absent") is None
+    assert node.entry("absent") is None
     assert [name.value for name, _ in node.entries()] == ["base", "a", "b", "a"]

@@ -30,7 +30,15 @@ __all__ = [
     "RefusedError",
     "RunnerE2EError",
     "UsageError",
+    "why_unread",
 ]
+
+
+def why_unread(error: OSError | UnicodeDecodeError) -> str:
+    """Why a text could not be read, in words for people."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 at byte {error.start}"
+    return error.strerror or str(error)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)

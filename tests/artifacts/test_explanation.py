@@ -84,6 +84,8 @@ def test_digests_are_shown_as_sha256sum_does(tool: Path, capsys: pytest.CaptureF
 def test_help_and_bad_calls_of_exec(tool: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["artifact", "exec", "--help"]) == 0
     assert "--trusted-launch-root DIR" in capsys.readouterr().out
+    assert run(["artifact", "exec"]) == 125
+    assert "no artifact is named" in capsys.readouterr().err
     assert run(["artifact", "exec", str(tool)]) == 125
     assert "--sha256 is missing" in capsys.readouterr().err
     assert run(["artifact", "exec", "--sha256", "x", str(tool)]) == 125

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from click.testing import CliRunner
 
 from runner_e2e.cli.group import runner_e2e
-from runner_e2e.errors import UsageError
+from runner_e2e.errors import RunnerE2EError, UsageError
 from runner_e2e.sandbox.arguments import OPTIONS, Request, parse_arguments, policy_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_options_and_the_command_after_them() -> None:
@@ -30,6 +35,18 @@ def test_options_and_the_command_after_them() -> None:
 def test_everything_else_is_an_error(words: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_arguments(words)
+
+
+@pytest.mark.parametrize("option", ["--policy", "--layout", "--network"])
+@pytest.mark.parametrize(("content", "why"), [(b"a\xff", "not UTF-8 at byte 1"), (None, "No such file or directory")])
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, option: str, content: bytes | None, why: str) -> None:
+    file = tmp_path / "file.json"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(RunnerE2EError, match="cannot be read") as caught:
+        policy_of(parse_arguments([option, str(file), "--", "x"]), {})
+    assert why in caught.value.problem.why
+    assert caught.value.problem.fix
 
 
 def test_layers_are_required_and_switched_off() -> None:

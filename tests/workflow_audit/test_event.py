@@ -114,7 +114,7 @@ def test_wrong_requests(
     [
         (b"{", "not JSON"),
         (b"[]", "not a JSON object"),
-        (b"\xff{}", "not UTF-8\n  why: see byte 0"),
+        (b"\xff{}", "cannot be read\n  why: it is not UTF-8 at byte 0"),
         (None, "cannot be read\n  why: No such file"),
     ],
 )

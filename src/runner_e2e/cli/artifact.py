@@ -30,8 +30,8 @@ class ArtifactExec(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Answers ``--help``; hands everything else on as it stands."""
         own = args[: args.index("--")] if "--" in args else args
-        if not own or set(own) & set(HELP_NAMES):
-            return super().parse_args(ctx, own[:1] if own[:1] and own[0] in HELP_NAMES else ["--help"])
+        if set(own) & set(HELP_NAMES):
+            return super().parse_args(ctx, ["--help"])
         ctx.params = {"words": tuple(args)}
         return []
 

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from runner_e2e.errors import ConfigurationError, Place, Problem
+from runner_e2e.errors import ConfigurationError, Place, Problem, why_unread
 from runner_e2e.graders.json_path import JsonPathError, parse_json_path
 from runner_e2e.graders.matchers import (
     ArtifactMatcher,
@@ -55,7 +55,7 @@ def read_expectations(path: Path) -> tuple[Matcher, ...]:
         raise ConfigurationError("the expectations are not JSON", why=error.msg, fix=_FIX, place=place) from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(
-            "the expectations are not UTF-8", why=f"see byte {error.start}", fix=_FIX, place=place
+            "the expectations cannot be read", why=why_unread(error), fix=_FIX, place=place
         ) from error
     except (ValueError, RecursionError) as error:
         raise ConfigurationError("the expectations are not JSON", why=str(error), fix=_FIX, place=place) from error

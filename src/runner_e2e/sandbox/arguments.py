@@ -257,8 +257,10 @@ def _hosts_of(path: str) -> list[str]:
         with open(path, encoding="utf-8") as file:
             lines = [line.partition("#")[0].strip() for line in file]
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise _usage(f"--network {path} cannot be read", why, "name a readable file with one host a line") from error
+        from runner_e2e.errors import why_unread
+
+        fix = "name a readable file with one host a line"
+        raise _usage(f"--network {path} cannot be read", why_unread(error), fix) from error
     if not any(lines):
         raise _usage(f"--network {path} names no host", "", "write one host a line, or give --network loopback")
     return [line for line in lines if line]
@@ -292,9 +294,9 @@ def _read(path: str) -> Policy:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
-        from runner_e2e.errors import ConfigurationError, Place
+        from runner_e2e.errors import ConfigurationError, Place, why_unread
 
-        why = getattr(error, "strerror", None) or str(error)
+        why = why_unread(error)
         fix = f"give --policy a readable JSON file, or unset {POLICY_VARIABLE}"
         place = Place(path=os.path.abspath(path))
         raise ConfigurationError("the sandbox policy cannot be read", why=why, fix=fix, place=place) from error

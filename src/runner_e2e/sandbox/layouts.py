@@ -91,8 +91,9 @@ def read_layout(name: str) -> Layout:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise _wrong(path, "the layout cannot be read", why, "give a readable JSON file") from error
+        from runner_e2e.errors import why_unread
+
+        raise _wrong(path, "the layout cannot be read", why_unread(error), "give a readable JSON file") from error
     return parse_layout(text, path=path)
 
 

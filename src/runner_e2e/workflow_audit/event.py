@@ -9,7 +9,7 @@ import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runner_e2e.errors import ConfigurationError, Place, UsageError
+from runner_e2e.errors import ConfigurationError, Place, UsageError, why_unread
 from runner_e2e.sandbox.canary import Canary
 from runner_e2e.workflow_audit.workflow_file import Input, unknown
 
@@ -143,16 +143,12 @@ def read_payload(path: Path) -> dict[str, object]:
     """The JSON object in *path*."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             "the event cannot be read",
-            why=error.strerror or str(error),
+            why=why_unread(error),
             fix="name a readable file with --event",
             place=Place(path=str(path)),
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(
-            "the event is not UTF-8", why=f"see byte {error.start}", fix=_FIX_OF_EVENT, place=Place(path=str(path))
         ) from None
     except json.JSONDecodeError as error:
         raise ConfigurationError(
