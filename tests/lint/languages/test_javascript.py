@@ -418,3 +418,41 @@ def test_the_whole_environment_in_unknown_hands_may_come_back() -> None:
 def test_what_a_runtime_has_is_there_in_every_module() -> None:
     scripts = {"/github/workspace/other.js": "Bun.spawn(['tool', Bun.env.ID]);"}
     assert arguments_of(follow("javascript", "require('./other');", scripts=scripts)) == [("tool", "Bun.env.ID")]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        # A function that was made in a block reads and writes its variables when the block has ended.
+        (
+            (
+                "let f = () => ''; if (core.getInput('a')) { let x = ''; x = process.env.ID; f = () => x; }\n"
+                "spawnSync('tool', [f()]);"
+            ),
+            ["f()"],
+        ),
+        (
+            (
+                "let set, get; { let x = ''; set = (y) => { x = y; }; get = () => x; }\n"
+                "if (core.getInput('a')) { set(process.env.ID); }\nspawnSync('tool', [get()]);"
+            ),
+            ["get()"],
+        ),
+        # What a round wrote outside of the program is there in the next one, though no variable has changed.
+        (
+            (
+                "const fs = require('fs'); for (const one of core.getMultilineInput('a')) {\n"
+                "if (fs.existsSync('f')) { spawnSync('tool', [fs.readFileSync('f', 'utf8')]); }\n"
+                "fs.writeFileSync('f', process.env.ID); }"
+            ),
+            ["fs.readFileSync('f', 'utf8')"],
+        ),
+        # A variable of a block that has ended is another one the next time.
+        (
+            "for (const one of core.getMultilineInput('a')) { let x = ''; spawnSync('t', [x]); x = process.env.ID; }",
+            [],
+        ),
+    ],
+)
+def test_variables_live_as_long_as_something_reaches_them(text: str, arguments: list[str]) -> None:
+    assert [argument for _, argument in leaks(text)] == arguments

@@ -187,6 +187,7 @@ class Expressions(Objects):
 
     def closure(self, node: Node, *, this: Js | None = None) -> Thing:
         """The function that *node* makes here. Only an arrow function keeps its ``this``."""
+        self.scope.capture()
         return Thing("function", data=Closure(node, self.scope, self.source, this))
 
     def _function(self, node: Node) -> Js:
@@ -195,6 +196,7 @@ class Expressions(Objects):
         if name is not None and node.kind != "arrow_function":
             scope, self.scope = self.scope, type(self.scope)(self.scope)
             self.scope.cells[self.slice_of(name)] = Cell(of_thing(thing))
+            self.scope.capture()
             thing.data = Closure(node, self.scope, self.source, None)
             self.scope = scope
         return of_thing(thing)

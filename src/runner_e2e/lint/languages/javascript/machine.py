@@ -106,14 +106,31 @@ class Call:
 
 
 class Scope:
-    """Variables by name, and the scope around. *function*: a function's own, where ``var`` belongs."""
+    """Variables by name, and the scope around. *function*: a function's own, where ``var`` belongs.
 
-    __slots__ = ("cells", "function", "parent")
+    *captured*: a function that was made in it may read it later.
+    """
+
+    __slots__ = ("captured", "cells", "function", "parent")
 
     def __init__(self, parent: Scope | None, *, function: bool = False) -> None:
         self.cells: dict[str, Cell] = {}
         self.parent = parent
         self.function = function
+        self.captured = False
+
+    def capture(self) -> None:
+        """Keeps the variables of this scope, and of those around it, for a function."""
+        scope: Scope | None = self
+        while scope is not None and not scope.captured:
+            scope.captured = True
+            scope = scope.parent
+
+    def leave(self) -> None:
+        """Ends the scope: what nobody has captured need not be joined where ways meet."""
+        if not self.captured:
+            for cell in self.cells.values():
+                cell.dead = True
 
     def find(self, name: str) -> Cell | None:
         """The variable that *name* means here."""
@@ -213,7 +230,7 @@ class Machine(ABC):
             for cell, value in ways[0].cells.items():
                 self.write(cell, value, cell.start, cell.end)
         else:
-            for cell in dict.fromkeys(cell for way in ways for cell in way.cells):
+            for cell in dict.fromkeys(cell for way in ways for cell in way.cells if not cell.dead):
                 values = [way.cells.get(cell, cell.value) for way in ways]
                 new = None if all(value is None for value in values) else either(dict.fromkeys(values))
                 if new != cell.value:
@@ -434,6 +451,7 @@ class Machine(ABC):
                 value = self.evaluate(body)
         finally:
             self.frames.pop()
+            self.scope.leave()
             self.scope, self.loops = saved
         return self._returned(frame, value, before)
 

@@ -74,6 +74,7 @@ class Statements(ModuleStatements):
     def _block(self, node: Node) -> None:
         outer, self.scope = self.scope, Scope(self.scope)
         self._statements(node.children)
+        self.scope.leave()
         self.scope = outer
 
     def _expression(self, node: Node) -> None:
@@ -223,6 +224,7 @@ class Statements(ModuleStatements):
             return run
 
         self.split([entered(index) for index in self._possible_cases(value, cases)])
+        self.scope.leave()
         self.scope = outer
         self.loops.pop()
         ways = [*loop.breaks, *([self.here(loop.level)] if self.live else [])]
@@ -300,7 +302,7 @@ class Statements(ModuleStatements):
             ways.insert(0, Way({}, before))
         old = {cell: cell.value for way in ways for cell in way.cells}
         self.join(ways)
-        return [cell for cell, value in old.items() if cell.value != value]
+        return [cell for cell, value in old.items() if cell.dead or cell.value != value]
 
     def _labels(self, node: Node) -> frozenset[str]:
         return self.pending_labels.pop(id(node), frozenset())
@@ -356,6 +358,7 @@ class Statements(ModuleStatements):
             return test()
 
         self._loop(node, tested, run)
+        self.scope.leave()
         self.scope = outer
 
     def _for_in(self, node: Node) -> None:
@@ -386,6 +389,7 @@ class Statements(ModuleStatements):
             self.bind(left, current[0], kind=word)
             if body is not None and self.live:
                 self.run(body)
+            self.scope.leave()
             self.scope = outer
 
         self._loop(node, test, run)
@@ -488,6 +492,7 @@ class Statements(ModuleStatements):
             self.bind(parameter, error, kind="let")
         if body is not None:
             self._statements(body.children)
+        self.scope.leave()
         self.scope = outer
         ended = [self.here(level)] if self.live else []
         self.take_back(before)

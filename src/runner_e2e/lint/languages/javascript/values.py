@@ -67,14 +67,18 @@ class Any:
 
 
 class Cell:
-    """A variable or a property: *value* is None where it does not exist. ``[start, end)``: where it was written."""
+    """A variable or a property: *value* is None where it does not exist. ``[start, end)``: where it was written.
 
-    __slots__ = ("end", "start", "value")
+    Nothing reaches a *dead* one any more.
+    """
+
+    __slots__ = ("dead", "end", "start", "value")
 
     def __init__(self, value: Js | None = None, start: int = 0, end: int = 0) -> None:
         self.value = value
         self.start = start
         self.end = end
+        self.dead = False
 
 
 class Thing:
