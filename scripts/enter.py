@@ -53,11 +53,11 @@ def main() -> int:
 
 def script_of(command: str, platform: str) -> str:
     """Name of the script for a command on a platform."""
-    known = ", ".join(COMMANDS)
+    ready = ", ".join(name for name, script in COMMANDS.items() if script)
     if not command:
-        raise RefusalError(f"The input `command` is missing or empty.\nfix: give one of {known}")
+        raise RefusalError(f"The input `command` is missing or empty.\nfix: give one of {ready}")
     if command not in COMMANDS:
-        raise RefusalError(f"Unknown command {command[:40]!r}.\nfix: give one of {known}")
+        raise RefusalError(f"Unknown command {command[:40]!r}.\nfix: give one of {ready}")
     if platform == "win32":
         raise RefusalError("The action does not work on Windows runners.\nfix: use runs-on: ubuntu-latest")
     if command in LINUX_ONLY and platform != "linux":
@@ -67,7 +67,6 @@ def script_of(command: str, platform: str) -> str:
         )
     script = COMMANDS[command]
     if script is None:
-        ready = ", ".join(name for name, script in COMMANDS.items() if script)
         raise RefusalError(f"`command: {command}` is not in this version.\nfix: use one of {ready}")
     return script
 

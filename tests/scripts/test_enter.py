@@ -29,6 +29,9 @@ def enter() -> ModuleType:
     return module
 
 
+READY = "setup, gate, plan, claim, run, settle, dispatch, lint"
+
+
 def test_it_can_be_read_by_an_old_python() -> None:
     tree = ast.parse(ENTER.read_text(), feature_version=(3, 8))
     first = next(node for node in tree.body if isinstance(node, ast.ImportFrom))
@@ -41,7 +44,7 @@ def test_it_can_be_read_by_an_old_python() -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("", "The input `command` is missing or empty.%0Afix: give one of setup, gate, plan, claim, run, settle,"),
+        ("", f"The input `command` is missing or empty.%0Afix: give one of {READY}\n"),
         (" ", "The input `command` is missing or empty."),
         ("rum", "Unknown command 'rum'.%0Afix: give one of setup,"),
         ("Run", "Unknown command 'Run'."),

@@ -233,7 +233,7 @@ def test_the_plan_opens_a_sealed_selection(job: Job, key: bytes) -> None:
     [
         ({"suites": "chat"}, {}, 3, "a matrix needs a campaign key"),
         ({"suites": "none"}, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 2, "none"),
-        ({}, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 3, "nothing was selected"),
+        ({}, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 3, "`all: true`"),
         ({"all": "yes"}, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 2, "write true or false"),
         ({"sealed_selection": "sealed1.x"}, {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}, 3, "damaged"),
         ({"sealed_selection": seal([CANARY], key=OLD_KEY, nonce="n", repository="octo/evals"), "nonce": "n"},

@@ -82,7 +82,8 @@ def read_catalog(path: Path, *, cells: bool = True) -> Catalog:
         raise ConfigurationError(
             "there is no catalog",
             why="a catalog says which cells exist and how one is run",
-            fix="create it, run from the repository's root, or give its path with --catalog",
+            fix="create it, run from the repository's root (in a job after its checkout), or give its path "
+            "(--catalog; in the action `configuration`)",
             place=Place(path=str(path)),
         ) from None
     except OSError as error:

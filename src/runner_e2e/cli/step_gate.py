@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e import gha
-from runner_e2e.errors import UsageError
+from runner_e2e.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,7 +150,7 @@ def connect(contexts: gha.RunContexts) -> GitHubApi:
 def _unsealed(catalog: Catalog, sealed: str, keys: tuple[bytes, ...]) -> tuple[tuple[Cell, ...], bytes]:
     from runner_e2e.cells.sealed import open_selection
     from runner_e2e.cells.selectors import cell_by_id
-    from runner_e2e.errors import RefusedError, RunnerE2EError
+    from runner_e2e.errors import RunnerE2EError
 
     if _selectors():
         raise UsageError("a sealed selection excludes selectors", fix="give one of them")
@@ -188,7 +188,14 @@ def _selected(catalog: Catalog) -> tuple[Cell, ...]:
     every = gha.read_input("all", default="false")
     if every not in {"true", "false"}:
         raise UsageError(f"the input `all` is {every[:20]!r}", fix="write true or false")
-    return select(catalog, Selection(all=every == "true", **_selectors()))
+    try:
+        return select(catalog, Selection(all=every == "true", **_selectors()))
+    except RefusedError as error:
+        raise RefusedError(
+            error.problem.what,
+            why=f"{catalog.selected_id.variable}, `sealed-selection` and the inputs that select are empty",
+            fix="give one of them: suites, groups, profiles or environments, or `all: true`",
+        ) from None
 
 
 def _selectors() -> dict[str, tuple[str, ...]]:
