@@ -107,6 +107,13 @@ def test_without_findings_a_preview_is_empty(call: Call) -> None:
     assert call("--diff") == (0, "", "0 findings would be fixed in 0 files\n")
 
 
+def test_a_preview_says_how_much_it_leaves(call: Call) -> None:
+    FILE.write_text(BEFORE.replace("- run: |", "- shell: python\n        run: |"))
+    code, out, err = call("--diff")
+    assert (code, out) == (1, "")
+    assert err == "0 findings would be fixed in 0 files; 2 without a fix\n"
+
+
 def test_a_path_after_a_bare_fix_is_a_path(call: Call) -> None:
     code, _, err = call("--fix", "absent.yml")
     assert code == 2

@@ -67,7 +67,9 @@ class Repairs:
             click.echo(unified_diff(outcome.changes).encode("utf-8"), nl=False)
         else:
             write_changes(outcome.changes)
-        click.echo(_summary(outcome, "would be fixed" if self.diff else "fixed"), err=True)
+        summary = _summary(outcome, "would be fixed" if self.diff else "fixed")
+        # What a repair leaves is in the report that follows; a preview has none.
+        click.echo(f"{summary}{_left(outcome)}" if self.diff else summary, err=True)
 
     def _pins(self) -> PinResolver | None:
         if not self.resolve:
@@ -103,3 +105,9 @@ def _summary(outcome: Outcome, verb: str) -> str:
         f"; {outcome.withheld} more with --fix=all, which may change what a workflow does" if outcome.withheld else ""
     )
     return f"{head} ({rules}){rest}" if rules else f"{head}{rest}"
+
+
+def _left(outcome: Outcome) -> str:
+    """How many findings no fix is known for."""
+    left = len(outcome.report.findings) - outcome.withheld
+    return f"; {left} without a fix" if left > 0 else ""
