@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from runner_e2e.artifacts.arguments import OPTIONS
+from runner_e2e.cli.ranges import Whole
 
 if TYPE_CHECKING:
     from runner_e2e.artifacts.explanation import Explanation
@@ -141,7 +142,7 @@ def digest(paths: tuple[str, ...]) -> int:
     short_help="Check what the calling process runs.",
 )
 @click.option("--sha256", metavar="DIGEST", required=True, help="The digest that the parent's executable must have.")
-@click.option("--pid", type=click.IntRange(min=1), help="Check this process; by default the one that called us.")
+@click.option("--pid", type=Whole(min=1), help="Check this process; by default the one that called us.")
 @click.option("--runtime", metavar="PATH", help="A file or /proc/self/fd/N that must be its executable too.")
 @click.option("--form", type=click.Choice(["sealed-snapshot", "file"]), help="Refuse the other form.")
 def parent(sha256: str, pid: int | None, runtime: str | None, form: Form | None) -> int:

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from runner_e2e.cli.ranges import Number
 from runner_e2e.errors import LaunchError, RefusedError, UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +79,14 @@ class AuditGroup(click.Group):
 @click.option("--report", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON to FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text, on standard error too.")
 @click.option("--fail-on-leak", is_flag=True, help="End with 1 on a leak, with 125 when not everything was seen.")
-@click.option("--linger", metavar="SECONDS", default=2.0, show_default=True, help="Watch what outlives the command.")
+@click.option(
+    "--linger",
+    type=Number(min=0, max=86_400),
+    metavar="SECONDS",
+    default=2.0,
+    show_default=True,
+    help="Watch what outlives the command.",
+)
 @click.option("--no-seccomp", is_flag=True, help="Slower; as root, set-user-id programs keep their privileges.")
 @click.pass_context
 def audit(  # noqa: PLR0917 - one parameter an option
@@ -248,7 +256,14 @@ def assignments(values: tuple[str, ...], option: str) -> dict[str, str | None]:
 @click.option("--var-file", metavar="FILE", type=click.Path(path_type=Path), help="Variables for the run, NAME=VALUE.")
 @click.option("--job", default="", metavar="ID", help="Run this job (and what it needs) alone.")
 @click.option("--public", metavar="TEXT", multiple=True, help="A piece of the value inside TEXT is no leak.")
-@click.option("--timeout", metavar="SECONDS", default=600.0, show_default=True, help="Kill the run after this long.")
+@click.option(
+    "--timeout",
+    type=Number(min=1, max=86_400),
+    metavar="SECONDS",
+    default=600.0,
+    show_default=True,
+    help="Kill the run after this long.",
+)
 @click.option("--report", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON to FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("--fail-on-leak", is_flag=True, help="End with 1 on a leak.")

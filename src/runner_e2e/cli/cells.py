@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from runner_e2e.cli.ranges import Whole
 from runner_e2e.cli.selection_options import campaign_key, catalog_option, key_option, selection_options
 
 if TYPE_CHECKING:
@@ -68,10 +69,8 @@ def list_cells(*, selection: Selection, catalog_path: Path, handles: bool, key_v
 @selection_options
 @catalog_option
 @key_option
-@click.option("--max-parallel", type=click.IntRange(1, 256), metavar="N", help="Jobs that run at once.")
-@click.option(
-    "--shard", type=click.IntRange(min=0), metavar="N", help="Print only this matrix, from 0, without the rest."
-)
+@click.option("--max-parallel", type=Whole(1, 256), metavar="N", help="Jobs that run at once.")
+@click.option("--shard", type=Whole(min=0), metavar="N", help="Print only this matrix, from 0, without the rest.")
 @json_option
 def matrix(
     *,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runner_e2e.cli.github_options import repository_options
+from runner_e2e.cli.ranges import Whole
 
 if TYPE_CHECKING:
     from runner_e2e.dispatch.github_api import GitHubApi
@@ -19,7 +20,7 @@ _DAYS = 40
 
 
 @click.command("authorise-rerun")
-@click.argument("run", type=click.IntRange(min=1))
+@click.argument("run", type=Whole(min=1))
 @click.option("--cost", metavar="USD", help="What it may cost. Default: what was reserved for the first attempt.")
 @repository_options
 def authorise_rerun(*, run: int, cost: str | None, api: GitHubApi) -> None:
@@ -44,7 +45,7 @@ def authorise_rerun(*, run: int, cost: str | None, api: GitHubApi) -> None:
 @click.option(
     "--older-than",
     "days",
-    type=click.IntRange(min=_DAYS),
+    type=Whole(min=_DAYS),
     default=_DAYS,
     show_default=True,
     help="Age in days. A run ends within 35 days, and a twin of it must find the claim until then.",

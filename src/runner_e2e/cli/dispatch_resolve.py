@@ -9,6 +9,7 @@ import click
 from runner_e2e.cells.wording import count
 from runner_e2e.cli.dispatch_options import client_options, yes_option
 from runner_e2e.cli.dispatch_session import ask, campaign_argument, opened
+from runner_e2e.cli.ranges import Whole
 from runner_e2e.dispatch.ledger_lock import HeldError
 from runner_e2e.dispatch.money import usd
 from runner_e2e.dispatch.shard_advice import chosen
@@ -26,11 +27,11 @@ __all__ = ["cancel", "resolve"]
 @click.command(short_help="Decide what is unknown, and what waits for a person.")
 @campaign_argument
 @click.option(
-    "--send-again", type=click.IntRange(min=0), multiple=True, metavar="SHARD",
+    "--send-again", type=Whole(min=0), multiple=True, metavar="SHARD",
     help="Pay for this shard, which is unpaid, under a new nonce. Repeatable.",
 )  # fmt: skip
 @click.option(
-    "--give-up", type=click.IntRange(min=0), multiple=True, metavar="SHARD",
+    "--give-up", type=Whole(min=0), multiple=True, metavar="SHARD",
     help="End this shard, which is stuck; its reservation is kept, since its cost is unknown. Repeatable.",
 )  # fmt: skip
 @yes_option

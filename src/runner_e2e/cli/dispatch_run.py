@@ -18,6 +18,7 @@ from runner_e2e.cli.dispatch_session import (
     opened,
 )
 from runner_e2e.cli.github_options import token_option
+from runner_e2e.cli.ranges import Number
 from runner_e2e.cli.selection_options import key_option
 from runner_e2e.dispatch.money import usd
 
@@ -30,7 +31,7 @@ __all__ = ["resume", "start", "watch"]
 
 poll_option = click.option(
     "--poll",
-    type=click.FloatRange(min=1, max=3600),
+    type=Number(min=1, max=3600),
     default=None,
     metavar="SECONDS",
     help="Look so often. Default: every 5 seconds while something happens, then more seldom.",

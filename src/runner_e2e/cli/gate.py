@@ -9,6 +9,7 @@ import click
 
 from runner_e2e import gha
 from runner_e2e.cli.github_options import repository_options
+from runner_e2e.cli.ranges import Whole
 
 if TYPE_CHECKING:
     from runner_e2e.dispatch.github_api import GitHubApi
@@ -26,8 +27,8 @@ __all__ = ["gate"]
     help="A JSON list of the numeric ids of the accounts that may pay.",
 )
 @click.option("--target", default="", metavar="BRANCH", help="The branch that is paid for; its commit is shown.")
-@click.option("--run", "number", type=int, metavar="ID", help="Another run than the one this is a job of.")
-@click.option("--attempt", type=int, default=1, show_default=True, help="The attempt of that run.")
+@click.option("--run", "number", type=Whole(min=1), metavar="ID", help="Another run than the one this is a job of.")
+@click.option("--attempt", type=Whole(min=1), metavar="N", default=1, show_default=True, help="Its attempt.")
 @repository_options
 def gate(*, api: GitHubApi, allowlist: str, target: str, number: int | None, attempt: int) -> None:
     """Decide whether a run may pay: its trigger, the branch of its definition, and who started it.

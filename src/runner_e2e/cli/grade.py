@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from runner_e2e.cli.ranges import Whole
+
 if TYPE_CHECKING:
     from runner_e2e.graders.planning_read_only import Grade
     from runner_e2e.graders.transcript import Transcript
@@ -114,7 +116,7 @@ def _show(result: Grade) -> None:
 @grade.command("expectations", short_help="Hold messages, files and JSON against what a case expects.")
 @click.argument("expectations", type=click.Path(path_type=Path))
 @click.option("--messages", type=click.Path(path_type=Path), metavar="FILE", help="Messages: one JSON string a line.")
-@click.option("--status", type=int, metavar="N", help="The agent's exit status.")
+@click.option("--status", type=Whole(), metavar="N", help="The agent's exit status.")
 @click.option("--workspace", type=click.Path(path_type=Path), metavar="DIR", help="Where files are looked for.")
 @click.option("--artifacts", type=click.Path(path_type=Path), metavar="DIR", help="Where artifacts are looked for.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on one line.")

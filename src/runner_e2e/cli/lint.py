@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +14,7 @@ from runner_e2e.cli.lint_output import output_options, write_report
 from runner_e2e.cli.lint_remote import target_of
 from runner_e2e.cli.lint_rules import explanation, print_rules, rule_options
 from runner_e2e.cli.lint_run import FAIL_ON, FAIL_ON_DEFAULT, exit_code, no_collection, processors, with_usual_fixes
+from runner_e2e.cli.ranges import Number, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from runner_e2e.lint.selection import Selection
 
 __all__ = ["lint"]
-
-
-class _Seconds(click.FloatRange):
-    """A time; ``nan``, which is neither below the least nor above the most, is none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        seconds = float(super().convert(value, param, ctx))
-        if math.isnan(seconds):
-            self.fail("nan is no time.", param, ctx)
-        return seconds
 
 
 @click.command(cls=FixCommand)
@@ -57,12 +47,12 @@ class _Seconds(click.FloatRange):
 @click.option("--trace", metavar="FILE:LINE", help="Show what is known about every variable before that line.")
 @click.option(
     "--time-limit",
-    type=_Seconds(min=0.1, max=86_400),
+    type=Number(min=0.1, max=86_400),
     default=10.0,
     show_default=True,
     help="Seconds of processor time for one file.",
 )
-@click.option("--jobs", type=click.IntRange(min=0), default=0, help="Processes for many files; 0: one a processor.")
+@click.option("--jobs", type=Whole(min=0), default=0, help="Processes for many files; 0: one a processor.")
 @no_collection()
 def lint(  # noqa: PLR0917 - click passes them by name
     paths: tuple[Path, ...],

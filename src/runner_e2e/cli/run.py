@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from runner_e2e.cli.ranges import Whole
 from runner_e2e.cli.selection_options import catalog_option, key_option, selection_options
 from runner_e2e.errors import UsageError
 
@@ -39,7 +40,7 @@ MAXIMUM_JOBS = 64
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(1, MAXIMUM_JOBS),
+    type=Whole(1, MAXIMUM_JOBS),
     default=1,
     show_default=True,
     metavar="N",
