@@ -6,8 +6,8 @@ Without PATH the files are made here: workflows of several styles from a fixed l
 same set. Peers are run when they are installed: zizmor `--offline`, actionlint without shellcheck and pyflakes, and
 jactionlint. The tools take turns, and the best of the repetitions counts: on a busy machine only ratios mean something.
 
-"cold" remembers nothing; "warm" has linted the same files before. Memory is the largest sum over the processes of a
-tool, with what they share counted once (Linux).
+"cold" remembers nothing; "warm" has linted the same files before, more than once. Memory is the largest
+sum over the processes of a tool, with what they share counted once (Linux).
 """
 
 from __future__ import annotations
