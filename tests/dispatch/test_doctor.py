@@ -90,6 +90,7 @@ def without(text: str) -> Callable[[State], Any]:
         (lambda s: setattr(s, "default_permissions", "write"), "token", "warning", "may write by default"),
         (lambda s: s.protected.clear(), "default branch", "failed", "not protected"),
         (lambda s: s.environments.clear(), "environment", "failed", "no environment paid-evals"),
+        (lambda s: s.environments.clear(), "secrets", "failed", "RUNNER_E2E_CAMPAIGN_KEY, OPENAI_API_KEY"),
         (lambda s: s.environments["paid-evals"].clear(), "environment", "failed", "every branch"),
         (lambda s: s.environment_secrets.clear(), "secrets", "failed", "RUNNER_E2E_CAMPAIGN_KEY, OPENAI_API_KEY"),
         (lambda s: s.secrets.add("OPENAI_API_KEY"), "secrets", "failed", "every workflow on every branch"),

@@ -73,6 +73,11 @@ class _Subject:
     expected: Expected
 
     @cached_property
+    def environment(self) -> Answer:
+        """The environment's record, or that there is none. Raises :class:`~runner_e2e.errors.GitHubError`."""
+        return self.api.get(f"environments/{segment(self.expected.environment)}", accept={404})
+
+    @cached_property
     def definitions(self) -> dict[str, Definition | None]:
         """The workflows on the default branch, by the file's name. Raises :class:`~runner_e2e.errors.GitHubError`."""
         names = self.expected.workflows or READY_WORKFLOWS
@@ -156,9 +161,7 @@ def _branch(subject: _Subject) -> Iterator[Check]:
 
 
 def _environment(subject: _Subject) -> Iterator[Check]:
-    api, expected = subject.api, subject.expected
-    name = expected.environment
-    answer = api.get(f"environments/{segment(name)}", accept={404})
+    name, answer = subject.expected.environment, subject.environment
     if answer.status == 404:
         yield Check(
             name="environment",
@@ -182,12 +185,14 @@ def _environment(subject: _Subject) -> Iterator[Check]:
 def _secrets(subject: _Subject) -> Iterator[Check]:
     api, expected, wanted = subject.api, subject.expected, subject.secrets
     path = f"environments/{segment(expected.environment)}/secrets"
-    answer = api.get(path, accept={403, 404})
-    if answer.status != 200:
-        what = f"the names of the secrets of {expected.environment}"
-        yield _unseen("secrets", what, "environments: read", answer)
-        return
-    names = {value_of(each, str, "name") for each in api.pages(path, "secrets")}
+    names: set[str] = set()
+    if subject.environment.status != 404:
+        answer = api.get(path, accept={403, 404})
+        if answer.status != 200:
+            what = f"the names of the secrets of {expected.environment}"
+            yield _unseen("secrets", what, "environments: read", answer)
+            return
+        names = {value_of(each, str, "name") for each in api.pages(path, "secrets")}
     missing = [name for name in wanted if name not in names]
     if missing:
         yield Check(
