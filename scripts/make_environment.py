@@ -23,9 +23,12 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 2 or arguments[0] not in {"runtime", "dev"}:
         print(__doc__, file=sys.stderr)
         return 2
+    environment = Path(arguments[1])
+    if not (environment / ".complete").exists():  # it takes some seconds, in which pip says nothing
+        print(f"Installing the locked packages into {environment}, each checked against its hash.", file=sys.stderr)
     try:
         install(
-            environment=Path(arguments[1]),
+            environment=environment,
             lock=ROOT / "requirements" / f"{arguments[0]}.txt",
             source=ROOT / "src",
             with_pip=arguments[0] == "dev",
