@@ -228,7 +228,8 @@ def read_document(path: Path, shown: str, texts: Mapping[Path, str] | None = Non
             if len(data) == _USUAL_BYTES:
                 data += file.read(MAX_DOCUMENT_BYTES + 1 - _USUAL_BYTES)
     except OSError as error:
-        raise ConfigurationError(f"cannot read the file: {error.strerror or error}", place=Place(path=shown)) from None
+        why, fix = error.strerror or str(error), "make it readable, or leave it out"
+        raise ConfigurationError("cannot read the file", why=why, fix=fix, place=Place(path=shown)) from None
     if len(data) > MAX_DOCUMENT_BYTES:
         message = f"the file has more than {MAX_DOCUMENT_BYTES >> 20} MiB, which is no workflow"
         raise ConfigurationError(message, fix="give workflows and actions only", place=Place(path=shown))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from runner_e2e.sandbox.quick_client import SERVER_VARIABLE
+from runner_e2e.sandbox.quick_client import SERVER_PREFIX, SERVER_VARIABLE
 
 __all__ = ["RESOLVERS", "SOCKETS", "STARTUP_FILES", "fork_server", "own_code", "sockets"]
 
@@ -111,9 +111,14 @@ def sockets(user: int, environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def fork_server() -> tuple[str, ...]:
-    """The directory of the fork server that this process launches by or could."""
-    server = os.environ.get(SERVER_VARIABLE, "")
-    return (os.path.dirname(server),) if server.startswith("/") else ()
+    """The directory of the fork server that this process launches by or could; none where the variable names no server.
+
+    Only a directory that was made for a server: a value that somebody made up must not hide all of ``/tmp``.
+    """
+    directory, name = os.path.split(os.environ.get(SERVER_VARIABLE, ""))
+    if not name.isdecimal() or not os.path.basename(directory).startswith(SERVER_PREFIX):
+        return ()
+    return (directory,) if directory.startswith("/") and os.path.lexists(f"{directory}/{name}") else ()
 
 
 def own_code() -> tuple[str, ...]:

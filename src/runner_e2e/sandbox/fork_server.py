@@ -18,7 +18,7 @@ import select
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import fork_worker, init, inside
-from runner_e2e.sandbox.quick_client import SERVER_VARIABLE
+from runner_e2e.sandbox.quick_client import SERVER_PREFIX, SERVER_VARIABLE
 from runner_e2e.sandbox.request import Kind
 
 TYPE_CHECKING = False
@@ -119,7 +119,7 @@ def _make_directory() -> str:
     runtime = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else "")
     place = runtime if runtime and os.access(runtime, os.W_OK | os.X_OK) else None
     try:
-        return os.path.realpath(tempfile.mkdtemp(prefix="runner-e2e-", dir=place))
+        return os.path.realpath(tempfile.mkdtemp(prefix=SERVER_PREFIX, dir=place))
     except OSError as error:
         why = f"{error.strerror or error} ({error.filename})"
         raise LaunchError("the fork server has no place for its socket", why=why, fix="set TMPDIR") from error

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 else:
     import _signal  # as above
 
-__all__ = ["ACCEPTED", "DECLINED", "ENDED", "LOST", "SERVER_VARIABLE", "ask", "introduction"]
+__all__ = ["ACCEPTED", "DECLINED", "ENDED", "LOST", "SERVER_PREFIX", "SERVER_VARIABLE", "ask", "introduction"]
 
 # Holds the path of the socket, whose name is the process id of the server.
 SERVER_VARIABLE = "RUNNER_E2E_SANDBOX_SERVER"
+SERVER_PREFIX = "runner-e2e-"  # of the name of the directory that was made for it
 
 # What the server says, a byte each: yes, no, and how the command ended (its status follows). What it hears after the
 # request are signals, two bytes each: the number, and whether it is for the whole group.
