@@ -43,6 +43,12 @@ def actor(request: pytest.FixtureRequest) -> Iterator[Actor]:
     yield from make_actor(request.param)
 
 
+@pytest.fixture(params=actors())
+def alone(request: pytest.FixtureRequest) -> Iterator[Actor]:
+    """A user whose launches are made in a way that the test chooses."""
+    yield from make_actor(request.param)
+
+
 def usual(actor: Actor) -> list[object]:
     return ["--hide", actor.hidden, "--expose", actor.hidden / "own"]
 
@@ -344,8 +350,8 @@ except LaunchError as error:
 
 
 @pytest.mark.parametrize("action", ["vanish", "replace", "link"])
-def test_a_path_that_changes_during_the_launch_stops_it(actor: Actor, action: str) -> None:
-    done = actor.python_script(RACE, actor.hidden, action)
+def test_a_path_that_changes_during_the_launch_stops_it(alone: Actor, action: str) -> None:
+    done = alone.python_script(RACE, alone.hidden, action)
     assert done.stdout.startswith("refused:"), done
     assert "during the launch" in done.stdout
 
@@ -556,11 +562,11 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.parametrize("abi", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("more", [[], ["--without", "mounts"]])
-def test_older_landlock_hides_too_and_says_what_it_leaves_open(actor: Actor, abi: int, more: list[str]) -> None:
-    report = actor.work / "report"
-    script = f"cat {actor.hidden}/secret; cat {actor.hidden}/own/state; mkdir a b; echo x > a/x; mv a/x b/x; cat b/x"
-    words = ["--quiet", "--report", report, *more, *usual(actor), "--", "/bin/sh", "-c", script]
-    done = actor.python_script(ABI, abi, *words)
+def test_older_landlock_hides_too_and_says_what_it_leaves_open(alone: Actor, abi: int, more: list[str]) -> None:
+    report = alone.work / "report"
+    script = f"cat {alone.hidden}/secret; cat {alone.hidden}/own/state; mkdir a b; echo x > a/x; mv a/x b/x; cat b/x"
+    words = ["--quiet", "--report", report, *more, *usual(alone), "--", "/bin/sh", "-c", script]
+    done = alone.python_script(ABI, abi, *words)
     assert done.stdout == "own\nx\n", done.stderr  # mv copies where a rename between directories is refused
     document = json.loads(report.read_text())
     scopes = next(entry for entry in document["layers"] if entry["layer"] == "scopes")
