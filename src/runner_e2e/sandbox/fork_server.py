@@ -76,7 +76,6 @@ def start(python: str) -> str:
 
     The server is not a child of this process, which may wait for any of its own.
     """
-    harness = os.getpid()
     from runner_e2e.errors import LaunchError
 
     if not os.path.exists("/proc/self/fd"):
@@ -84,7 +83,7 @@ def start(python: str) -> str:
         raise LaunchError("the fork server cannot be used here", why=why, fix="start the harness without it")
     directory = _make_directory()
     try:
-        answer = _start(command(python, directory, harness=harness))
+        answer = _start(command(python, directory, harness=os.getpid()))
         why, fix = f"{python} could not run it; what it wrote stands above", "check that it starts with -I -S"
     except OSError as error:
         answer, why, fix = b"", str(error), "end other processes"

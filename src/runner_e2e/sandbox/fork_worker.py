@@ -201,10 +201,9 @@ class _Client(Origin):
         except OSError:
             self.standby = None  # the launch tries again, and says why it is refused
 
-    def block_signals(self) -> bytes:
+    def block_signals(self) -> None:
         """Blocks those that come to this process, until it has told how the command ended."""
         kernel.block_signals()
-        return self.mask
 
     def close(self) -> None:
         """They stay blocked."""

@@ -51,6 +51,7 @@ def launch(  # noqa: PLR0913
     Raises :class:`LaunchError` (125), :class:`CommandNotExecutableError` (126) or :class:`CommandNotFoundError` (127)
     when it does not run.
     """
+    origin = origin or Origin()
     variables = dict(os.environ if environment is None else environment)
     host = read_host()
     require_landlock(policy, host)
@@ -70,7 +71,7 @@ def launch(  # noqa: PLR0913
             proxy = _start_proxy(plan)
         progress = Progress(plan, found, created=created, without=without)
         try:
-            _attempt(progress, started, program, proxy, origin or Origin())
+            _attempt(progress, started, program, proxy, origin)
         finally:
             if proxy and progress.refused is None:
                 proxy.close()
@@ -108,7 +109,7 @@ def _attempt(
     relays = Relays(progress.plan.steps)
     terminal = _open_terminal(progress.plan)
     door = proxy.open_door() if proxy else None
-    mask = origin.block_signals()
+    origin.block_signals()
     try:
         stdin, stdout, stderr = relays.inner
         streams = Streams(
@@ -121,7 +122,7 @@ def _attempt(
             terminal=terminal.descriptor if terminal else -1,
             proxy=door.descriptor if door else -1,
         )
-        wait = _begin(progress, streams, mask, origin)
+        wait = _begin(progress, streams, origin)
         if wait is None:
             return
         relays.close_inner()
@@ -148,13 +149,13 @@ def _open_terminal(plan: Plan) -> Foreground | None:
     return Foreground()
 
 
-def _begin(progress: Progress, streams: Streams, mask: bytes, origin: Origin) -> Callable[[], object] | None:
+def _begin(progress: Progress, streams: Streams, origin: Origin) -> Callable[[], object] | None:
     """Starts the first process; returns what waits for it, or None when the host refuses."""
     plan = progress.plan
     if plan.mode == "sudo":
         from runner_e2e.sandbox.harness import through_sudo
 
-        return through_sudo(progress, streams, mask)
+        return through_sudo(progress, streams, origin.mask)
     try:
         maps = mounts.ownership_maps(mounts.owners(plan), agent=(plan.user, plan.group))
     except OSError as error:

@@ -27,10 +27,9 @@ class Origin:
         self.mask = b""
         self.signals = -1
 
-    def block_signals(self) -> bytes:
-        """Keeps signals for :meth:`pass_on`; returns the mask that the agent gets."""
+    def block_signals(self) -> None:
+        """Keeps signals for :meth:`pass_on`; ``mask`` is then the one that the agent gets."""
         self.mask = kernel.block_signals()
-        return self.mask
 
     def open(self) -> int:
         """A descriptor that can be read when there is something to pass on."""

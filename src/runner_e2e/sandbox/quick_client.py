@@ -142,6 +142,7 @@ def _send(connection: _socket.socket, arguments: Sequence[str]) -> None:
     content = marshal.dumps((tuple(map(os.fsencode, arguments)), tuple(os.environb.items())), 2)
     here = os.open(".", os.O_PATH | os.O_CLOEXEC)
     life, _ = os.pipe2(os.O_CLOEXEC)
+    # Packed without `struct`, which would have to be imported: the other end is request.receive_descriptors.
     numbers = b"".join(number.to_bytes(4, "little") for number in (0, 1, 2, here, life))
     connection.sendmsg([len(content).to_bytes(8, "little")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
     connection.sendall(content)
