@@ -135,3 +135,13 @@ def test_what_is_given_is_checked(given: tuple[object, ...], named: dict[str, ob
     for _ in range(2):
         with pytest.raises(TypeError, match=what):
             Named(*given, **named)  # type: ignore[arg-type]
+
+
+def test_what_would_not_be_called_is_refused() -> None:
+    with pytest.raises(TypeError, match="__post_init__ would not be called"):
+
+        @dataclass(kw_only=True)
+        class Record:
+            value: int
+
+            def __post_init__(self) -> None: ...

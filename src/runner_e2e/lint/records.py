@@ -56,6 +56,8 @@ if not TYPE_CHECKING:
         """As :func:`dataclasses.dataclass`, with values that are equal and hashed by their fields if *frozen*."""
 
         def made(cls: type) -> type:
+            if hasattr(cls, "__post_init__"):
+                raise TypeError(f"{cls.__qualname__}.__post_init__ would not be called: make it a function")
             cls.__doc__ = cls.__doc__ or cls.__name__  # else it would be the signature, which takes time to find out
             own = vars(cls)
             record = dataclasses.dataclass(cls, init=False, eq=False, repr=False, kw_only=kw_only, slots=slots)
