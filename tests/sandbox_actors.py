@@ -23,7 +23,7 @@ ENTRY = (
 # The same through a fork server; a launch that the server declines is none of what these tests want to see.
 SERVED_ENTRY = (
     "import os, sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.quick_client import ask; "
-    "status = ask(os.environ['RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]); "
+    "status = ask(os.environb[b'RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]); "
     "sys.exit('not served' if status is None else status)"
 )
 SERVING = (

@@ -28,7 +28,7 @@ import json, os, subprocess, sys
 python, source = sys.argv[1:3]
 ask = (
     "import os, sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.quick_client import ask; "
-    "print('answer', ask(os.environ['RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]), flush=True)"
+    "print('answer', ask(os.environb[b'RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]), flush=True)"
 )
 client = [python, "-I", "-S", "-c", ask, source, "--quiet"]
 """

@@ -25,7 +25,7 @@ CLIENT = """
 import os, signal, sys
 sys.path.insert(0, sys.argv.pop(1))
 from runner_e2e.sandbox.quick_client import ask
-print("answer", ask(sys.argv[1], sys.argv[2:]), flush=True)
+print("answer", ask(os.fsencode(sys.argv[1]), sys.argv[2:]), flush=True)
 print("end", flush=True)
 """
 

@@ -1,13 +1,15 @@
 """Asks a fork server for a launch: what the quick entry script does where there is one.
 
-Nothing is imported here that this does not need: the launch itself is as quick as the start of this interpreter.
+Nothing is imported here that this does not need, and all of it is part of the interpreter but ``_socket``: the launch
+itself takes less time than `os` and `socket`. So the script can load this file alone, without the packages around it.
 """
 
 from __future__ import annotations
 
-import _socket  # `socket` makes its constants enumerations: as dear as all of this
+import _socket
 import marshal
-import os
+import posix
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Self
 else:
-    import _signal  # as above
+    import _signal
 
 __all__ = ["ACCEPTED", "DECLINED", "ENDED", "LOST", "SERVER_PREFIX", "SERVER_VARIABLE", "ask", "introduction"]
 
@@ -36,7 +38,7 @@ _OWN = frozenset({4, 5, 7, 8, 9, 11, 13, 17, 19, 25, 31})
 LOST = 125  # the status where it is not known how the command ended
 
 
-def ask(server: str, arguments: Sequence[str]) -> int | None:
+def ask(server: bytes, arguments: Sequence[str]) -> int | None:
     """Launches with *arguments* through the *server* at that path, and returns the status of the command.
 
     None where there is no server, or one that does not launch for this process: then nothing was started.
@@ -45,7 +47,7 @@ def ask(server: str, arguments: Sequence[str]) -> int | None:
         return None  # only a process of a terminal can carry it, and what is closed is for the launcher to refuse
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
-        process = int(os.path.basename(server))
+        process = int(server.rpartition(b"/")[2])
         connection.settimeout(_PATIENCE)
         connection.connect(_address(server))
         if _listener(connection) != process:
@@ -95,7 +97,7 @@ def _launch(connection: _socket.socket, arguments: Sequence[str], signals: _Sign
     if answer == DECLINED:
         return None
     # Whether it had begun is not known, so it is not started again. The command ends with its server.
-    os.write(2, b"agent_sandbox: the fork server ended during the launch, and the command with it\n")
+    posix.write(2, b"agent_sandbox: the fork server ended during the launch, and the command with it\n")
     return LOST
 
 
@@ -109,9 +111,9 @@ def _receive(connection: _socket.socket) -> bytes:
 
 def _has_terminal() -> bool:
     try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC))
+        posix.close(posix.open("/dev/tty", posix.O_RDONLY | posix.O_CLOEXEC))
     except OSError:
-        return os.isatty(0)
+        return posix.isatty(0)
     return True
 
 
@@ -119,18 +121,18 @@ def _has_streams() -> bool:
     """Whether all three are open: what is opened now would stand in the place of one that is not."""
     try:
         for number in (0, 1, 2):
-            os.fstat(number)
+            posix.fstat(number)
     except OSError:
         return False
     return True
 
 
-def _address(path: str) -> str:
+def _address(path: bytes) -> bytes:
     """*path*, or a short way to it: the kernel takes no long one."""
-    if len(os.fsencode(path)) < _LONGEST_ADDRESS:
+    if len(path) < _LONGEST_ADDRESS:
         return path
-    directory, name = os.path.split(path)
-    return f"/proc/self/fd/{os.open(directory, os.O_PATH | os.O_CLOEXEC)}/{name}"
+    directory, _, name = path.rpartition(b"/")
+    return b"/proc/self/fd/%d/%b" % (posix.open(directory or b".", posix.O_PATH | posix.O_CLOEXEC), name)
 
 
 def _send(connection: _socket.socket, arguments: Sequence[str]) -> None:
@@ -139,15 +141,17 @@ def _send(connection: _socket.socket, arguments: Sequence[str]) -> None:
     The last descriptor is of a pipe whose other end closes with this process, and only then.
     """
     # As bytes: the server's locale is not this process's.
-    content = marshal.dumps((tuple(map(os.fsencode, arguments)), tuple(os.environb.items())), 2)
-    here = os.open(".", os.O_PATH | os.O_CLOEXEC)
-    life, _ = os.pipe2(os.O_CLOEXEC)
+    encoding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+    words = tuple(word.encode(encoding, errors) for word in arguments)
+    content = marshal.dumps((words, tuple(posix.environ.items())), 2)
+    here = posix.open(".", posix.O_PATH | posix.O_CLOEXEC)
+    life, _ = posix.pipe2(posix.O_CLOEXEC)
     # Packed without `struct`, which would have to be imported: the other end is request.receive_descriptors.
     numbers = b"".join(number.to_bytes(4, "little") for number in (0, 1, 2, here, life))
     connection.sendmsg([len(content).to_bytes(8, "little")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
     connection.sendall(content)
-    os.close(here)
-    os.close(life)
+    posix.close(here)
+    posix.close(life)
 
 
 class _Signals:
@@ -178,7 +182,7 @@ class _Signals:
             self.pending.append(number)
         elif number == _SIGTSTP:
             self.send(_SIGSTOP, group=True)
-            os.kill(os.getpid(), _SIGSTOP)
+            posix.kill(posix.getpid(), _SIGSTOP)
             self.send(_SIGCONT, group=True)
         else:
             self.send(number)
@@ -201,4 +205,4 @@ class _Signals:
         for number, action in self.former.items():
             _signal.signal(number, action)
         for number in self.pending:
-            os.kill(os.getpid(), number)
+            posix.kill(posix.getpid(), number)
