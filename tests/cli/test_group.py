@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -66,6 +67,25 @@ def test_closed_streams_change_no_status(closed: str, tmp_path: Path) -> None:
     command = ["sh", "-c", line, "sh", *PROGRAM, "lint", "--list-rules"]
     done = subprocess.run(command, env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+WORKFLOW = "on: push\njobs: {a: {runs-on: x, steps: [{run: 'tool ü…\U0001f511 ${{ github.token }}'}]}}\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--jobs=1",)], ids=["plain", "click"])
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
+def test_what_a_screen_does_not_have_is_escaped(encoding: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "ü…\U0001f511.yml").write_text(WORKFLOW)
+    said = []
+    for name in (encoding, "utf-8"):
+        command = [*PROGRAM, "lint", "--no-cache", "--no-actionlint", "--format=json", *arguments, "."]
+        environment = {**ENVIRONMENT, "PYTHONIOENCODING": name}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (1, b"")
+        # click takes a screen that says ASCII for one that was not set up.
+        said.append(json.loads(done.stdout.decode("utf-8" if name == "ascii" else name)))
+    assert said[0] == said[1]
+    assert said[0]["findings"][0]["path"] == "ü…\U0001f511.yml"
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("lint", "--help")])

@@ -30,6 +30,7 @@ def _repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "clean.yml").write_text("on: push\njobs: {}\n")
     (folder / "broken.yml").write_text("a: [")
     (tmp_path / "r" / "values.yml").write_text("a: b\n")
+    (tmp_path / "r" / "coloured \x1b[31m.yml").write_text(LEAK)
     (tmp_path / "kept").mkdir()
     monkeypatch.chdir(tmp_path / "r")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -50,6 +51,7 @@ PLAIN = [
     ["--no-actionlint", WORKFLOWS, "values.yml"],
     ["values.yml", "--no-actionlint", "--no-cache"],
     *(["--no-actionlint", "--format", form] for form in FORMATS),
+    *(["--no-actionlint", "coloured \x1b[31m.yml", "--format", form] for form in FORMATS),
     ["--no-actionlint", "--format=json", f"{WORKFLOWS}/w.yml"],
 ]
 
@@ -97,6 +99,11 @@ def test_the_rest_is_for_click(arguments: list[str]) -> None:
 def test_what_cannot_be_read_is_for_click(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: not (path == "values.yml" and mode == os.R_OK))
     assert understood(["values.yml"]) is None
+
+
+def test_a_folder_for_the_cache_that_cannot_be_read_is_for_click(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: not (path == "../kept" and mode == os.R_OK))
+    assert understood(["--cache-dir", "../kept"]) is None
 
 
 def test_a_screen_that_is_not_in_utf_8_is_for_click(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,9 @@ Only this package and ``scripts/`` print or exit the process.
 
 from __future__ import annotations
 
+import codecs
 import gc
+import io
 import os
 import signal
 import sys
@@ -13,6 +15,8 @@ import sys
 from runner_e2e import __version__
 
 __all__ = ["main"]
+
+_ESCAPED = "runner-e2e-escaped"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,8 +50,23 @@ def _run(given: list[str]) -> int:
 
 
 def _open_streams() -> None:
-    """Puts nowhere in the place of streams that this process was started without (``>&-``)."""
+    """Puts nowhere in the place of streams that this process was started without (``>&-``).
+
+    What the encoding of the screen does not have is written as JSON escapes it, so that JSON stays what it is.
+    """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        codecs.register_error(_ESCAPED, _escaped)
+        sys.stdout.reconfigure(errors=_ESCAPED)
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that an encoding does not have; a handler of errors for :mod:`codecs`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    import json  # few screens need it
+
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end

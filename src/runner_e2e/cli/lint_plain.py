@@ -103,7 +103,7 @@ def _set(plain: PlainLint, word: str, rest: Iterator[str]) -> bool:
     elif name == "--cache-dir":
         folder = value if equals else next(rest, "")
         plain.cache_folder = Path(folder)
-        return os.path.isdir(folder)  # noqa: PTH112 - a text until now
+        return os.path.isdir(folder) and os.access(folder, os.R_OK)  # noqa: PTH112 - a text until now
     elif name == "--format":
         plain.form = value if equals else next(rest, "")
         return plain.form in FORMATS

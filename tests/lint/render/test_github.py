@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from tests.lint.render.reports import HOSTILE, PROBLEM, finding, report, span
 
+from runner_e2e.errors import Place, Problem
 from runner_e2e.lint.render import View, render
+from runner_e2e.lint.render.sources import visible
 from runner_e2e.lint.values import Confidence, Span
 
 if TYPE_CHECKING:
@@ -78,3 +80,11 @@ def test_places_start_at_the_root_of_the_repository(repository: Path) -> None:
     assert "file=.github/workflows/w.yml," in found[0][1]
     assert "file=" not in found[1][1]
     assert found[1][2].startswith("/x/y.yml:11:33: ")
+
+
+def test_no_text_rewrites_a_terminal() -> None:
+    shown = "\x1b[31m\x9b\u202ename"
+    problem = Problem(what=shown, why=shown, place=Place(path=shown, line=1, column=1))
+    text = render(report(finding(message=shown, where=span(shown)), problems=(problem,)), "github")
+    assert len(commands(text)) == 2
+    assert visible(text) == text

@@ -49,9 +49,9 @@ def _problem(problem: Problem, view: View) -> str:
     text = "\n".join(filter(None, lines))
     path = view.in_repository(problem.place.path) if problem.place else None
     if problem.place is None or path is None:
-        return gha.annotation("error", f"{problem.place}: {text}" if problem.place else text, title="runner-e2e lint")
+        return _command("error", f"{problem.place}: {text}" if problem.place else text, "runner-e2e lint")
     place = Place(path=path, line=problem.place.line, column=problem.place.column)
-    return gha.annotation("error", text, title="runner-e2e lint", place=place)
+    return _command("error", text, "runner-e2e lint", place)
 
 
 def _annotation(finding: Finding, view: View) -> str:
@@ -62,10 +62,15 @@ def _annotation(finding: Finding, view: View) -> str:
     span, path = finding.span, view.in_repository(finding.span.path)
     level, title = _NAMES[finding.level], f"{finding.rule} ({finding.confidence.name.lower()} confidence)"
     if path is None:
-        return gha.annotation(level, f"{span}: " + "\n".join(lines), title=title)
+        return _command(level, f"{span}: " + "\n".join(lines), title)
     place = Place(path=path, line=span.line, column=span.column)
     end = Place(path=path, line=span.end_line, column=span.end_column)
-    return gha.annotation(level, "\n".join(lines), title=title, place=place, end=end)
+    return _command(level, "\n".join(lines), title, place, end)
+
+
+def _command(level: gha.Level, text: str, title: str, place: Place | None = None, end: Place | None = None) -> str:
+    """An annotation that rewrites no terminal either, whatever the names of files are."""
+    return visible(gha.annotation(level, text, title=title, place=place, end=end))
 
 
 def _plain(text: str) -> str:
