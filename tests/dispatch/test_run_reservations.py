@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.github_double.player import Player
+from tests.github_double.state import Job
 
 from runner_e2e.cells.catalog import read_catalog
 from runner_e2e.cells.handles import handle, random_key
@@ -258,14 +259,41 @@ def test_a_cell_that_began_and_left_no_record_keeps_its_share(scene: Scene) -> N
     assert entry.charged >= 500_000
 
 
+def going(scene: Scene, run: Run, *names: str, **changes: Any) -> None:
+    """Adds jobs of *run* that have not ended."""
+    for name in names:
+        given = {"status": "in_progress", "conclusion": None, "runner": 1, **changes}
+        run.last.jobs.append(Job(id=scene.state.number(), name=name, attempt=run.last.number, **given))
+
+
 def test_cells_that_never_began_cost_nothing(scene: Scene, api: GitHubApi) -> None:
     scene.ledger.set_caps(day=4 * DOLLAR)
     run = scene.scheduled()
     claim = Claim(nonce=f"schedule-{run.id}", run=run.id, attempt=1)
     claim_within_caps(api, claim, Bill(cells=2, reserved=4 * DOLLAR), commit=run.sha)
+    going(scene, run, "Results")
     settled = settle_run(api, claim, HANDLES, [])
     assert settled is not None
     assert (settled.charged, scene.kept()[0].state) == (0, "settled")
+
+
+@pytest.mark.parametrize(
+    "seen", [("Results", "Paid cell"), ("Paid cell",), ()], ids=["it waits", "alone", "not there yet"]
+)
+def test_a_single_cell_that_a_replica_behind_shows_as_not_begun_is_not_free(
+    scene: Scene, api: GitHubApi, seen: tuple[str, ...]
+) -> None:
+    """Its job has no handle in its name; it has paid and ended, or the job that settles would not run."""
+    scene.ledger.set_caps(day=4 * DOLLAR)
+    run = scene.scheduled()
+    claim = Claim(nonce=f"schedule-{run.id}", run=run.id, attempt=1)
+    claim_within_caps(api, claim, Bill(cells=1, reserved=2 * DOLLAR), commit=run.sha)
+    going(scene, run, "Gate", "Plan", "Claim", status="completed", conclusion="success")
+    going(scene, run, *seen, status="queued", runner=None)
+    settled = settle_run(api, claim, (), [])
+    assert settled is not None
+    assert settled.charged is None
+    assert (scene.kept()[0].state, scene.kept()[0].counts) == ("reserved", 2 * DOLLAR)
 
 
 def test_cells_that_end_before_the_paid_step_cost_nothing(scene: Scene) -> None:
@@ -357,6 +385,7 @@ def test_forged_records_do_not_make_the_ledger_unreadable(scene: Scene, api: Git
         )
         for number in range(12)
     ]  # fmt: skip
+    going(scene, run, "Results")
     settled = settle_run(api, claim, HANDLES, forged)
     assert settled is not None
     assert settled.charged == MOST_OF_A_CELL

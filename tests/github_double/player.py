@@ -342,7 +342,7 @@ class Player:
         claim = check_claim(text, run=str(run.id), attempt=text.rpartition(":")[2])
         kept = run.artifacts[-1:]
         records = records_in(io.BytesIO(kept[0].content))[0] if kept else []
-        settle_run(api, claim, self._handles(run), records)
+        settle_run(api, claim, self._handles(run), records, inside=claim.attempt == attempt.number)
         return {}
 
     def _keep_results(self, run: Run, attempt: Attempt) -> None:

@@ -27,7 +27,8 @@ def settle() -> int:
     contexts = gha.run_contexts()
     claim, handles = _claim(contexts), _handles()
     results = records_below(Path(gha.read_input("results", default="results")))
-    settled = settle_run(connect(contexts), claim, handles, results.records)
+    inside = contexts.run_attempt == str(claim.attempt)
+    settled = settle_run(connect(contexts), claim, handles, results.records, inside=inside)
     for problem in results.problems:
         print(gha.annotation("warning", problem, title=TITLE))
     if settled is None:

@@ -106,12 +106,13 @@ class Settlement:
 
 
 def settle_run(
-    api: GitHubApi, claim: Claim, handles: Sequence[str], records: Sequence[CellRecord]
+    api: GitHubApi, claim: Claim, handles: Sequence[str], records: Sequence[CellRecord], *, inside: bool = True
 ) -> Settlement | None:
     """Writes what the attempt that holds *claim* has cost by its *records*; all cell jobs of it are over.
 
     *handles* name the cells it was to pay for; none are given for a single cell, which its records name. What has no
-    known cost keeps its share of the reservation. None where nothing is reserved for the claim, or the repository keeps
+    known cost keeps its share of the reservation. *inside*: a job of that attempt asks, and none of a later one. None
+    where nothing is reserved for the claim, or the repository keeps
     no ledger. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried again later.
     """
     ledger = SharedLedger(api)
@@ -125,7 +126,7 @@ def settle_run(
     expected = [PlannedCell(handle=each, expected=share, reserved=share) for each in names]
     joined = join(expected, own)
     if joined.without_record:
-        joined = join(expected, own, job_states(api, claim.run, only_attempt=claim.attempt, inside=True))
+        joined = join(expected, own, job_states(api, claim.run, only_attempt=claim.attempt, inside=inside))
     unknown = any(each.kept for each in joined.cells)
     nothing_known = all(each.actual is None for each in joined.cells)
     charged = None if unknown and (nothing_known or entry.reserved is None) else joined.actual + joined.kept

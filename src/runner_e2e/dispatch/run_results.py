@@ -65,10 +65,10 @@ def job_states(
 ) -> tuple[JobState, ...] | None:
     """All jobs of all attempts of a *run* that has ended, or of one of its attempts.
 
-    *inside*: a job of the run asks, after all jobs that are named by cells; it has not ended itself. None where
-    GitHub does not have the run any more. None too where it twice lists fewer jobs than it counts, or one that has not
-    ended, as a replica does that is behind: nothing can be told then from a job that is missing or does not seem to
-    have begun. Raises :class:`~runner_e2e.errors.GitHubError`.
+    *inside*: a job of the run asks, after all jobs that pay; it has not ended itself. None where GitHub does not have
+    the run any more. None too where it twice lists fewer jobs than it counts, or one that has not ended, as a replica
+    does that is behind: nothing can be told then from a job that is missing or does not seem to have begun. Raises
+    :class:`~runner_e2e.errors.GitHubError`.
     """
     path, which = f"actions/runs/{run}/jobs", {"filter": "all"}
     if only_attempt:
@@ -78,10 +78,10 @@ def job_states(
         if jobs is None:
             return None
         states = tuple(map(_state, jobs.items))
-        over = [job.get("status") == "completed" for job in jobs.items]
-        if jobs.complete and all(
-            ended or (inside and not state.handle) for ended, state in zip(over, states, strict=True)
-        ):
+        going = [state for state, job in zip(states, jobs.items, strict=True) if job.get("status") != "completed"]
+        # The job that asks is among those that go on; where none does, the list is older than it.
+        expected = bool(going) and not any(state.handle for state in going) if inside else not going
+        if jobs.complete and expected:
             return states
         if pause is not None:
             api.limits.wait(pause)
@@ -91,8 +91,11 @@ def job_states(
 def _state(job: dict[str, object]) -> JobState:
     listed = job.get("steps")
     steps = [step for step in listed if isinstance(step, dict)] if isinstance(listed, list) else []
-    began = job.get("conclusion") != "skipped" and bool(steps or job.get("runner_id"))
-    return JobState(name=value_of(job, str, "name"), began=began, paid=_paid(steps) if began else "no")
+    # What has not ended may have begun and paid since.
+    going = job.get("status") != "completed"
+    began = going or (job.get("conclusion") != "skipped" and bool(steps or job.get("runner_id")))
+    paid = "unknown" if going else _paid(steps)
+    return JobState(name=value_of(job, str, "name"), began=began, paid=paid if began else "no")
 
 
 def _paid(steps: Sequence[dict[str, object]]) -> Literal["yes", "no", "unknown"]:
