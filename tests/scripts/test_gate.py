@@ -521,6 +521,20 @@ def test_a_single_cell_without_a_record(job: Job, ledger: SharedLedger, conclusi
     assert entry.charged == charged
 
 
+def test_a_cell_that_is_refused_before_it_starts_costs_nothing(job: Job, ledger: SharedLedger) -> None:
+    """Its key is missing: the paid step began, and its record says that nothing was paid."""
+    ledger.set_caps(day=DOLLAR)
+    plan = single(job)
+    claim = f"manual-{job.run.id}:{job.run.id}:1"
+    job.environ = {ID: CANARY}
+    assert "OPENAI_API_KEY is not set" in job.step("run", claim=claim).stdout
+    (job.directory / "results").mkdir()
+    Path(job.outputs["result"]).rename(job.directory / "results" / "result.json")
+    done = job.step("settle", github_token="token-of-alice", claim=claim, cells=plan["cells"])
+    assert f"settle: run-{job.run.id} has cost $0.00 of $1.00 reserved" in done.stdout
+    assert ledger.spent("day") == 0
+
+
 def test_nothing_to_settle(job: Job, ledger: SharedLedger) -> None:
     plan = planned(job)
     inputs: dict[str, Any] = {

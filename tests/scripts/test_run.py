@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from runner_e2e.report.fields import parse_document
+from runner_e2e.report.results import result_from
+
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "scripts" / "run.py"
 CANARY = "suite.profile.local.canary-51f2d8"
 CATALOG = """
@@ -209,6 +212,33 @@ def test_bad_input_is_one_clear_error_and_starts_nothing(environ: dict[str, str]
     assert "Traceback" not in done.stdout + done.stderr
     for value in (CANARY, "51f2d8", "rm -rf", "short"):
         assert value not in done.stdout + done.stderr or value in message
+
+
+def test_a_refusal_before_anything_is_started_leaves_a_record_that_nothing_was_paid(job: Job) -> None:
+    """Without it the cost of the cell would be unknown, and what was reserved for it would stay reserved."""
+    path = job.directory / ".github" / "runner-e2e.yml"
+    path.write_text(CATALOG.replace("{ profile: }", "{ profile: { credential: KEY } }") + "credentials: { KEY: }\n")
+    done = job.start("tell('passed')", KEY=" ")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert obeyed(done.stdout)[-1].startswith("::error title=runner-e2e run::KEY is not set")
+    outputs = job.outputs
+    assert (outputs["verdict"], outputs["attempts"], outputs["cost-usd"]) == ("not_run", "0", "0.000000")
+    assert outputs["results"] == outputs["result"]
+    record = result_from(parse_document(Path(outputs["result"]).read_bytes()))
+    assert (record.id, record.handle, record.verdict) == (CANARY, outputs["handle"], "not_run")
+    assert record.usage.cost_usd == 0.0
+    assert CANARY not in done.stdout + done.stderr
+
+
+def test_a_refusal_that_cannot_be_recorded_is_told(job: Job) -> None:
+    path = job.directory / ".github" / "runner-e2e.yml"
+    path.write_text(CATALOG.replace("{ profile: }", "{ profile: { credential: KEY } }") + "credentials: { KEY: }\n")
+    (job.directory / ".runner-e2e").write_text("a file")
+    done = job.start("tell('passed')")
+    assert done.returncode == 2, done.stdout + done.stderr
+    (error,) = obeyed(done.stdout)
+    assert "run: nothing was paid, and that cannot be recorded: " in done.stdout
+    assert error.startswith("::error title=runner-e2e run::KEY is not set")
 
 
 def test_each_mistake_of_a_catalog_is_shown_at_its_line(job: Job) -> None:

@@ -16,12 +16,15 @@ from runner_e2e.cells.selectors import cell_by_handle
 from runner_e2e.engine.campaign_plan import RunOptions
 from runner_e2e.engine.local import run_campaign, take_cell
 from runner_e2e.engine.own_process import own_process
-from runner_e2e.errors import UsageError
+from runner_e2e.engine.refusals import record_refusal
+from runner_e2e.errors import RunnerE2EError, UsageError
 from runner_e2e.report.billing import cost_text, total
 from runner_e2e.report.results import RESULT_FILE
 from runner_e2e.report.summary import cell_summary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from runner_e2e.cells.model import Catalog, Cell
     from runner_e2e.engine.campaign_plan import Campaign, PlannedCell
     from runner_e2e.engine.local import CampaignOutcome
@@ -39,24 +42,30 @@ def run_selected_cell() -> int:
 
     Raises what the catalog's reader, :func:`~runner_e2e.engine.local.take_cell`,
     :func:`~runner_e2e.engine.own_process.own_process` and :func:`~runner_e2e.engine.local.run_campaign` raise, before
-    anything is started.
+    anything is started. Once the cell is known, a record then says so.
     """
     _check_claim()
     catalog = read_catalog(Path(gha.read_input("configuration", default=DEFAULT_CATALOG_PATH)))
     cell, key = _chosen(catalog)
     reporter = StepReporter()
+    output = Path(gha.read_input("output", default=DEFAULT_OUTPUT)).resolve()
     try:
         with own_process(catalog) as process:
+            key = key or process.handle_key
             options = RunOptions(
                 target=Path.cwd(),
-                output=Path(gha.read_input("output", default=DEFAULT_OUTPUT)),
+                output=output,
                 environ=process.environ,
-                handle_key=key or process.handle_key,
+                handle_key=key,
                 runner_files=gha.runner_files(),
                 relay=True,
                 probe="insist",
             )
             outcome = run_campaign(catalog, (cell,), options, reporter, process.cancellation)
+    except RunnerE2EError as error:
+        if not reporter.started:
+            _keep_refusal(catalog, cell, error.problem.what, output=output, key=key)
+        raise
     finally:
         reporter.close()
     tell(outcome)
@@ -75,6 +84,17 @@ def _check_claim() -> None:
 
         contexts = gha.run_contexts()
         check_claim(claim, run=contexts.run_id, attempt=contexts.run_attempt)
+
+
+def _keep_refusal(catalog: Catalog, cell: Cell, reason: str, *, output: Path, key: bytes | None) -> None:
+    """Lets the record of a cell that was not started be kept like any other: it says that nothing was paid."""
+    try:
+        result, record = record_refusal(catalog, cell, reason, output=output, key=key)
+    except OSError as error:
+        print(f"run: nothing was paid, and that cannot be recorded: {error.strerror} ({error.filename})")
+        return
+    _tell([result], [record])
+    print(f"run: {result.handle} was not started, so nothing was paid")
 
 
 def _chosen(catalog: Catalog) -> tuple[Cell, bytes | None]:
@@ -107,6 +127,7 @@ class StepReporter:
     """Writes the log of the step: a foldable part for each attempt, in which the runner obeys no command."""
 
     def __init__(self) -> None:
+        self.started = False
         self._resume = ""
 
     def campaign_started(self, campaign: Campaign) -> None:
@@ -118,6 +139,7 @@ class StepReporter:
 
     def attempt_started(self, cell: PlannedCell, attempt: int) -> None:
         """Opens a part of the log and stops commands, so that relayed text cannot give any."""
+        self.started = True
         stop, self._resume = gha.commands_stopped()
         print(gha.group(f"{cell.handle}: attempt {attempt} of {cell.attempts}"))
         print(stop)
@@ -157,22 +179,26 @@ def tell(outcome: CampaignOutcome) -> None:
     """Writes outputs, an annotation for a failure, and the summary."""
     (results,), (planned,) = outcome.results, outcome.campaign.cells
     last = results[-1]
-    costs = total(result.usage for result in results)
-    records = [planned.directory / f"attempt-{each.attempt}" / RESULT_FILE for each in results]
+    _tell(results, [planned.directory / f"attempt-{each.attempt}" / RESULT_FILE for each in results])
+    scrub = outcome.campaign.redactor.text
+    if last.failure:
+        message = scrub(last.failure.message)[:MAXIMUM_MESSAGE]
+        print(gha.annotation("error", message, title=f"{last.handle}: {last.failure.failure_class}"))
+    gha.append_summary(cell_summary(results), scrub=scrub)
+
+
+def _tell(results: Sequence[Result], records: Sequence[Path]) -> None:
+    """Writes the outputs about the attempts of a cell, whose records lie in *records*."""
+    last, costs = results[-1], total(result.usage for result in results)
     kept = [str(record) for record in records if record.is_file()]
     gha.write_outputs(
         {
             "verdict": last.verdict,
             "handle": last.handle,
             "failure-class": last.failure.failure_class if last.failure else "",
-            "attempts": str(len(results)),
+            "attempts": str(sum(result.verdict != "not_run" for result in results)),
             "cost-usd": "" if costs.unknown else f"{costs.known_usd:.6f}",
             "result": str(records[-1]) if records[-1].is_file() else "",
             "results": "\n".join(kept),
         }
     )
-    scrub = outcome.campaign.redactor.text
-    if last.failure:
-        message = scrub(last.failure.message)[:MAXIMUM_MESSAGE]
-        print(gha.annotation("error", message, title=f"{last.handle}: {last.failure.failure_class}"))
-    gha.append_summary(cell_summary(results), scrub=scrub)
