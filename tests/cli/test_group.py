@@ -69,6 +69,14 @@ def test_closed_streams_change_no_status(closed: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("arguments", [("lint",), ("lint", "--jobs", "1"), ("doctor",)])
+def test_a_folder_that_is_gone_is_one_message(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    command = ["sh", "-c", 'rmdir "$PWD"; exec "$@"', "sh", *PROGRAM, *arguments]
+    done = subprocess.run(command, env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, check=False)
+    said = "runner-e2e: the current folder is not there any more\n  fix: go to one that is\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
 WORKFLOW = "on: push\njobs: {a: {runs-on: x, steps: [{run: 'tool ü…\U0001f511 ${{ github.token }}'}]}}\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -116,6 +117,12 @@ def test_only_workflows_are_checked_and_in_one_run(tmp_path: Path) -> None:
     assert "action.yml" not in call
     assert "dependabot" not in call
     assert "-shellcheck= -pyflakes=" in call
+
+
+def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    checker = Actionlint(program="/nothing", current=tmp_path, shellcheck=False, time_limit=5.0)
+    assert checker.start([(tmp_path / "pipe", "pipe"), (Path("/dev/zero"), "/dev/zero")])() == Checked()
 
 
 def test_a_file_whose_name_looks_like_an_option_is_a_file(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from runner_e2e.errors import UsageError
 from runner_e2e.lint import cache as module
 from runner_e2e.lint.cache import Cache, default_folder, open_cache, program_signature
 from runner_e2e.lint.linter import lint
+from runner_e2e.lint.pack import Pack
 from runner_e2e.lint.request import Entry, Request
 from runner_e2e.lint.result import FileResult, from_data, to_data
 
@@ -191,6 +192,33 @@ def test_a_new_file_in_a_folder_that_was_looked_into_counts(tmp_path: Path) -> N
         same(root, opened(tmp_path / "c"))
         write(root, f".github/workflows/{name}", text)
         same(root, opened(tmp_path / "c"))
+
+
+def test_a_file_that_cannot_be_read_is_not_one_that_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lint says that it cannot be read; without it, that nothing is there."""
+    root = repository(tmp_path / "r")
+    action = root / "say" / "action.yml"
+    allowed = Path.open
+
+    def opens(path: Path, *arguments: object, **named: object) -> object:
+        if path == action:
+            raise PermissionError(13, "Permission denied", str(path))
+        return allowed(path, *arguments, **named)  # type: ignore[call-overload]
+
+    def digest(pack: Pack, path: str) -> str:
+        return "" if path == str(action) else digests(pack, path)
+
+    digests = Pack.digest
+    with monkeypatch.context() as refused:
+        refused.setattr(Path, "open", opens)
+        refused.setattr(Pack, "digest", digest)
+        workflow = root / ".github" / "workflows" / "w.yml"
+        for _ in range(2):
+            cache = opened(tmp_path / "c")
+            said = lint([workflow], current=root, cache=cache)
+        assert cache.found == 1
+    action.unlink()
+    assert lint([workflow], current=root, cache=opened(tmp_path / "c")) == lint([workflow], current=root) != said
 
 
 def test_where_the_catalog_leads_counts(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -113,6 +114,39 @@ def test_a_named_file_that_is_no_workflow_is_told(tmp_path: Path) -> None:
 def test_a_path_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no file .*absent\.yml"):
         lint([tmp_path / "absent.yml"], current=tmp_path)
+
+
+@pytest.mark.parametrize("named", [(), (".",)])
+def test_workflows_that_cannot_be_read_are_a_usage_error(
+    named: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow(tmp_path, LEAK)
+    folder = str(tmp_path / ".github" / "workflows")
+    monkeypatch.setattr(os, "listdir", refusing(os.listdir, folder))
+    monkeypatch.setattr(os, "stat", refusing(os.stat, folder))
+    with pytest.raises(UsageError, match=r"cannot read .*workflows"):
+        lint([tmp_path / name for name in named], current=tmp_path)
+
+
+def test_a_folder_above_that_may_not_be_looked_into_is_no_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "inner" / "w.yml"
+    path.parent.mkdir()
+    path.write_text(LEAK)
+    monkeypatch.setattr(os, "stat", refusing(os.stat, str(tmp_path / ".git")))
+    assert places(lint([path], current=path.parent)) == [("w.yml", 10, 19)]
+
+
+def refusing(function: Callable[..., object], folder: str) -> Callable[..., object]:
+    """*function*, but what it asks of *folder* is not permitted."""
+
+    def asked(path: object, *arguments: object, **named: object) -> object:
+        if str(path) == folder:
+            raise PermissionError(13, "Permission denied", folder)
+        return function(path, *arguments, **named)
+
+    return asked
 
 
 def test_a_file_is_linted_once_however_it_is_named(tmp_path: Path) -> None:

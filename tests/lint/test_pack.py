@@ -281,3 +281,60 @@ def test_names_that_are_no_text_are_packed(tmp_path: Path) -> None:
     assert cache.packed == 3
     (pack,) = (tmp_path / "c").glob("*.pack")
     assert f".github/workflows/{name}" in json.loads(pack.read_bytes().partition(b"\n")[2])["entries"]
+
+
+# --- What is no ordinary file, and what times do not tell.
+
+
+def test_where_times_are_whole_seconds_every_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In images that are built again, files have the same numbers, sizes and times as the ones before."""
+    path = tmp_path / "a"
+    path.write_text("one")
+    images = [
+        os.stat_result((0o100644, 7, 1, 1, 0, 0, 3, 0, 0, 0, 0.0, 0.0, 0.0, *times)) for times in ((0, 0, 0),) * 2
+    ]
+    monkeypatch.setattr(os, "fstat", lambda _: images[0])
+    monkeypatch.setattr(os, "stat", lambda _: images[1])
+    assert packed(tmp_path, path).digest(str(path)) == digest_of("one")
+    path.write_text("two")
+    assert Pack(str(tmp_path / "p.pack"), clock=later).digest(str(path)) == digest_of("two")
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "."])
+def test_what_is_no_ordinary_file_is_not_read(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    pack = Pack(str(tmp_path / "p.pack"), clock=later)
+    request.getfixturevalue("no_reading")
+    assert pack.digest(str(tmp_path / name)) == ""
+
+
+def test_a_pipe_is_linted_as_what_comes_out_of_it(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, WORKFLOW.encode())
+    os.close(writing)
+    try:
+        report = lint([Path(f"/dev/fd/{reading}")], current=tmp_path, cache=Cache(tmp_path, signature=""))
+    finally:
+        os.close(reading)
+    assert [finding.rule for finding in report.findings] == ["secret-argv"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_goes_away_has_no_pack(tmp_path: Path) -> None:
+    for number in range(3):
+        root = repository(tmp_path / str(number))
+        cache = Cache(tmp_path, signature="", started=time.time() + 60, clock=later)
+        lint([], current=root, label="org/name:", cache=cache)
+        assert cache.found == (2 if number else 0)
+    assert list(tmp_path.glob("*.pack")) == []
+
+
+def test_packs_take_no_more_room_than_the_cache_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each folder has its own, and one where everything is found writes nothing else."""
+    monkeypatch.setattr(Cache.shrink, "__defaults__", (20_000,))
+    for number in range(12):
+        root = repository(tmp_path / "r" / str(number))
+        cache = Cache(tmp_path, signature="", started=time.time() + 60, clock=later)
+        lint([], current=root, cache=cache)
+        lint([], current=root, cache=cache)
+    assert 0 < sum(path.stat().st_size for path in tmp_path.iterdir() if path.is_file()) < 20_000

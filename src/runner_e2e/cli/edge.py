@@ -34,12 +34,23 @@ def guarded(verb: Callable[[], object]) -> int:
         _write_no_more()
         return 128 + signal.SIGPIPE
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and _folder_is_gone():
+            print("runner-e2e: the current folder is not there any more\n  fix: go to one that is", file=sys.stderr)
+            return 2
         if error.errno not in _UNWRITABLE or error.filename is not None:
             raise
         _write_no_more()
         print(f"runner-e2e: cannot write the output\n  why: {error.strerror}", file=sys.stderr)
         return 2
     return result if isinstance(result, int) else 0
+
+
+def _folder_is_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _write_no_more() -> None:

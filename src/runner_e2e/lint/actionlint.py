@@ -236,7 +236,12 @@ def _messages(output: bytes) -> list[dict[str, Any]]:
 
 
 def _is_workflow(path: Path) -> bool:
-    """Whether GitHub takes the file for a workflow, or would in its place: a file anywhere with ``jobs``."""
+    """Whether GitHub takes the file for a workflow, or would in its place: a file anywhere with ``jobs``.
+
+    A pipe is none: what two programs read of it neither has whole.
+    """
+    if not os.path.isfile(path):  # noqa: PTH113 - pathlib raises where the folder may not be looked into
+        return False
     if path.parent.name == "workflows" and path.parent.parent.name == ".github":
         return True
     try:

@@ -38,6 +38,9 @@ MAX_BYTES = 64 << 20
 _FORM = 1
 """Changes when the form of an entry does."""
 
+_UNREADABLE = "unreadable"
+"""The state of a file that is there: an analysis says that, and not that it is absent."""
+
 _DAY = 86_400.0
 _SUFFIX = ".json"
 _PACKED = ".pack"
@@ -150,9 +153,10 @@ class Cache:
             self.written += 1
 
     def write_packs(self) -> None:
-        """Packs what was found, for the next lint."""
-        for pack in self._packs.values():
-            pack.write()
+        """Packs what was found, for the next lint of the same folder; what has a label lies in one that goes away."""
+        written = [pack.write() for (_, label), pack in self._packs.items() if not label]
+        if any(written):
+            self.shrink()
 
     def _pack(self, request: Request) -> Pack:
         """The pack for lints in the same folder."""
@@ -239,7 +243,7 @@ def _state(root: str, relative: str, pack: Pack) -> str:
         names = names_in(root, relative)
         return "" if names is None else hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
     path = locate(root, relative)
-    return "" if path is None else pack.digest(path)
+    return "" if path is None else pack.digest(path) or _UNREADABLE
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result | None:

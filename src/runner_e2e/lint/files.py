@@ -25,11 +25,12 @@ def find_root(path: Path) -> Path:
 
     A file that belongs to none stands in a repository of its own folder.
     """
-    folder = path if path.is_dir() else path.parent
+    # os.path and not pathlib, which raises where a folder above may not be looked into.
+    folder = path if os.path.isdir(path) else path.parent  # noqa: PTH112
     for candidate in (folder, *folder.parents):
         if candidate.name == ".github":
             return candidate.parent
-        if (candidate / ".git").exists() or (candidate / ".github" / "workflows").is_dir():
+        if os.path.exists(candidate / ".git") or os.path.isdir(candidate / ".github" / "workflows"):  # noqa: PTH110, PTH112
             return candidate
     return folder
 
@@ -73,7 +74,7 @@ def shown_path(path: Path, current: Path) -> str:
 
 def default_paths(root: Path) -> list[Path]:
     """What is linted in the repository at *root*: workflows, templates of workflows, and every ``action.yml``."""
-    found = list(_yaml_files(root / ".github" / "workflows"))
+    found = _yaml_files(root / ".github" / "workflows")
     found += _yaml_files(root / "workflows-templates")
     for folder, names, files in os.walk(root):
         names[:] = sorted(set(names) - _SKIPPED_FOLDERS)
@@ -81,26 +82,43 @@ def default_paths(root: Path) -> list[Path]:
     return found
 
 
-def _yaml_files(folder: Path) -> Iterator[Path]:
-    if folder.is_dir():
-        yield from (path for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES and path.is_file())
+def _yaml_files(folder: Path) -> list[Path]:
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208
+        paths = [folder / name for name in names if name.endswith(_SUFFIXES)]
+        return [path for path in paths if path.suffix in _SUFFIXES and path.is_file()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"cannot read {folder}", why=why, fix="make it readable, or name files to lint") from error
 
 
 def expanded(paths: Sequence[Path], current: Path) -> Iterator[tuple[Path, bool]]:
     """Every file to lint, and whether it was named itself; no *paths*: the defaults of the folder *current*.
 
-    Raises :class:`~runner_e2e.errors.UsageError` for a path that does not exist.
+    Raises :class:`~runner_e2e.errors.UsageError` for a path that does not exist, and workflows that cannot be read.
     """
     for path in paths or (current,):
         mode = _mode(path)
         if stat.S_ISDIR(mode):
-            repository = (path / ".github" / "workflows").is_dir() or not paths
+            repository = not paths or _has_workflows(path)
             inner = default_paths(path) if repository else _all_yaml(path)
             yield from ((each, False) for each in inner)
         elif mode:
             yield path, True
         else:
             raise UsageError(f"there is no file {path}", fix="check the path")
+
+
+def _has_workflows(path: Path) -> bool:
+    """Whether *path* is a repository with workflows; so is one whose workflows may not be looked at."""
+    try:
+        return stat.S_ISDIR(os.stat(path / ".github" / "workflows").st_mode)  # noqa: PTH116
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 def _mode(path: Path) -> int:

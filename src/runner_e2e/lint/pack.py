@@ -4,7 +4,8 @@ To read and digest hundreds of files, and as many entries, takes most of the tim
 its cache. So digests are kept with what the system says about the file, as git does with its index: while device,
 number, size and both times are the same, so is the content. The time of the last change of a file, which no program
 sets, moves in ticks; a digest is kept only of a file that did not change for longer than the coarsest tick before it
-was read. Where these times say less (other systems than POSIX) nothing is kept of files.
+was read. Where these times say less nothing is kept of files: on other systems than POSIX, and where the time is a
+whole second, as in images whose files all have the time of the build (squashfs, erofs, ISO 9660).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ COARSEST_TICK = 2_000_000_000
 MAX_BYTES = 16 << 20
 """When a pack takes more, what this lint did not use goes."""
 
+_SECOND = 1_000_000_000
 _TIMES_TELL = os.name == "posix"
 
 
@@ -49,21 +52,20 @@ class Pack:
             return  # none, a damaged one, or one of another form
 
     def digest(self, path: str) -> str:
-        """The digest of the file at *path*, empty where it cannot be read."""
+        """The digest of the file at *path*, empty where it cannot be read, or only once (a pipe)."""
         known = self._digests.get(path)
-        if known is not None:
-            try:
-                if known[1:] == _state(os.stat(path)):  # noqa: PTH116
-                    return str(known[0])
-            except (OSError, ValueError):
-                return ""
         try:
+            status = os.stat(path)  # noqa: PTH116
+            if known is not None and known[1:] == _state(status):
+                return str(known[0])
+            if not stat.S_ISREG(status.st_mode):
+                return ""
             with open(path, "rb") as stream:  # noqa: PTH123
                 now, status = self._clock(), os.fstat(stream.fileno())
-                digest = hashlib.sha256(stream.read()).hexdigest()
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except (OSError, ValueError):
             return ""
-        if _TIMES_TELL and max(status.st_ctime_ns, status.st_mtime_ns) < now - COARSEST_TICK:
+        if _TIMES_TELL and status.st_ctime_ns % _SECOND and _changed(status) < now - COARSEST_TICK:
             self._digests[path] = [digest, *_state(status)]
             self._changed = True
         return digest
@@ -82,18 +84,24 @@ class Pack:
         self._used.add(shown)
         self._changed = True
 
-    def write(self, most: int = MAX_BYTES) -> None:
-        """Writes the pack if it is not as it was read."""
+    def write(self, most: int = MAX_BYTES) -> bool:
+        """Writes the pack if it is not as it was read; whether it was not."""
         if not self._changed:
-            return
+            return False
         if not replace_file(self.path, self._data(), most=most):
             self._entries = {shown: self._entries[shown] for shown in self._used}
             self._digests = {}
             replace_file(self.path, self._data(), most=most)
         self._changed = False
+        return True
 
     def _data(self) -> dict[str, Any]:
         return {"digests": self._digests, "entries": self._entries}
+
+
+def _changed(status: os.stat_result) -> int:
+    """When the file changed, in nanoseconds; one that was given a time to come counts as that new."""
+    return max(status.st_ctime_ns, status.st_mtime_ns)
 
 
 def _state(status: os.stat_result) -> list[int]:

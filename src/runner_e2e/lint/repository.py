@@ -157,7 +157,8 @@ class Repository:
         if given is not None:
             return given
         try:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                data = file.read(MAX_SCRIPT_BYTES + 1)
             return data.decode("utf-8") if len(data) <= MAX_SCRIPT_BYTES and b"\0" not in data else None
         except (OSError, UnicodeDecodeError):
             return None
