@@ -464,6 +464,23 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "c").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.parametrize(("mode", "used"), [(0o700, True), (0o755, True), (0o775, False), (0o777, False)])
+def test_a_folder_that_others_may_write_to_is_used_only_when_it_is_chosen(
+    mode: int, used: bool, tmp_path: Path
+) -> None:
+    tmp_path.chmod(mode)
+    assert (open_cache(tmp_path, chosen=False) is not None) is used
+    assert open_cache(tmp_path, chosen=True) is not None
+
+
+def test_a_folder_of_another_user_is_used_only_when_it_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    assert open_cache(tmp_path, chosen=False) is None
+    assert open_cache(tmp_path, chosen=True) is not None
+
+
 def test_a_folder_that_goes_away_costs_nothing_but_time(tmp_path: Path) -> None:
     root = repository(tmp_path / "r")
     cache = opened(tmp_path / "c")

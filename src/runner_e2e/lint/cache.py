@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import sys
 import time
 from importlib.machinery import PathFinder
@@ -56,7 +57,8 @@ def default_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def open_cache(folder: Path | None, *, chosen: bool) -> Cache | None:
-    """The cache in *folder*, which is made; None where it cannot be written, unless a user has *chosen* it.
+    """The cache in *folder*, which is made. Where it cannot be written, or another user may write to it too, it is
+    None unless a user has *chosen* it: who writes there decides what the lint says.
 
     Raises :class:`~runner_e2e.errors.UsageError` for a chosen folder that cannot be used.
     """
@@ -67,11 +69,19 @@ def open_cache(folder: Path | None, *, chosen: bool) -> Cache | None:
         usable, why = os.access(folder, os.W_OK | os.X_OK), "it cannot be written"
     except OSError as error:
         usable, why = False, error.strerror or str(error)
-    if usable:
+    if usable and (chosen or _is_own(folder)):
         return Cache(folder)
     if not chosen:
         return None
     raise UsageError(f"{folder} cannot hold the cache", why=why, fix="choose another --cache-dir, or use --no-cache")
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether nobody but this user may write to *folder*, where the system tells."""
+    if not hasattr(os, "geteuid"):
+        return True
+    status = folder.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 class Cache:
