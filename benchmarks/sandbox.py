@@ -26,12 +26,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from runner_e2e.sandbox import fork_server  # noqa: E402
-from runner_e2e.sandbox.harness import Launcher, Prepared  # noqa: E402
+from runner_e2e.sandbox.harness import Launcher  # noqa: E402
 from runner_e2e.sandbox.policy import Network, Policy  # noqa: E402
 from runner_e2e.sandbox.quick_client import SERVER_VARIABLE  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from runner_e2e.sandbox.prepared import Prepared
 
 ENTRY = "scripts/agent_sandbox.py"
 SERVED = "scripts/agent_sandbox.py, sandbox serve"

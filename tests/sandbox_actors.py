@@ -26,11 +26,25 @@ SERVED_ENTRY = (
     "status = ask(os.environb[b'RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]); "
     "sys.exit('not served' if status is None else status)"
 )
+# A launch like the one before: the server has prepared it. What it says of the first one is not shown.
+EXPECTED_ENTRY = (
+    "import os, sys, time; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.quick_client import ask\n"
+    "server = os.environb[b'RUNNER_E2E_SANDBOX_SERVER']\n"
+    "first = os.fork()\n"
+    "if first == 0:\n"
+    "    for number in (0, 1, 2): os.dup2(os.open('/dev/null', os.O_RDWR), number)\n"
+    "    os._exit(ask(server, [*sys.argv[1 : sys.argv.index('--')], '--', '/bin/true']) is None)\n"
+    "os.waitpid(first, 0)\n"
+    "time.sleep(0.1)\n"
+    "status = ask(server, sys.argv[1:])\n"
+    "sys.exit('not served' if status is None else status)"
+)
 SERVING = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.fork_server import become_harness; "
     "become_harness(sys.argv[1:], python=sys.executable)"
 )
 SERVED = " with a fork server"
+EXPECTED = " that expects it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +59,7 @@ class Actor:
     source: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     served: bool = False
+    expected: bool = False
 
     @property
     def root(self) -> bool:
@@ -72,7 +87,8 @@ class Actor:
     def words(self, *options: object, command: Sequence[object]) -> list[str]:
         """The words of a launch by the quick entry, without those that become the user."""
         python = [self.python, "-I", "-S", "-c"]
-        entry = [*python, SERVED_ENTRY if self.served else ENTRY, str(self.source)]
+        served = EXPECTED_ENTRY if self.expected else SERVED_ENTRY
+        entry = [*python, served if self.served else ENTRY, str(self.source)]
         serving = [*python, SERVING, str(self.source)] if self.served else []
         return [*serving, *entry, *map(str, options), "--", *map(str, command)]
 
@@ -117,8 +133,10 @@ def actors() -> tuple[str, ...]:
 def make_actor(name: str) -> Iterator[Actor]:
     """Yields the actor of that name with a fresh place under ``/tmp``, where another user gets to.
 
-    A name that ends with :data:`SERVED` is an actor whose launches a fork server makes.
+    A name that ends with :data:`SERVED` is an actor whose launches a fork server makes; :data:`EXPECTED` may follow,
+    for launches that the server has prepared.
     """
+    name, expected = name.removesuffix(EXPECTED), name.endswith(EXPECTED)
     name, served = name.removesuffix(SERVED), name.endswith(SERVED)
     place = Path(tempfile.mkdtemp(prefix="sandbox-test-")).resolve()
     place.chmod(0o755)
@@ -132,7 +150,16 @@ def make_actor(name: str) -> Iterator[Actor]:
     give(place, user)
     python, source = _reachable(place, prefix)
     try:
-        yield Actor(name=name, user=user, prefix=prefix, place=place, python=python, source=source, served=served)
+        yield Actor(
+            name=name,
+            user=user,
+            prefix=prefix,
+            place=place,
+            python=python,
+            source=source,
+            served=served,
+            expected=expected,
+        )
     finally:
         _remove(place)
 

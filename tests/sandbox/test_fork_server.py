@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.sandbox_actors import SERVED, Actor, actors, make_actor
 
-from runner_e2e.sandbox import fork_worker
+from runner_e2e.sandbox import fork_worker, request
 from runner_e2e.sandbox.request import Kind
 
 if TYPE_CHECKING:
@@ -36,13 +36,16 @@ client = [python, "-I", "-S", "-c", ask, source, "--quiet"]
 SERVERS = """
 server = os.environ["RUNNER_E2E_SANDBOX_SERVER"]
 def servers():
+    lines = [line.split() for line in open("/proc/net/unix")]
+    inode = next(line[6] for line in lines if line[7:] == [os.path.basename(server)] and line[3] == "00010000")
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if os.readlink(f"/proc/{name}/cwd") == os.path.dirname(server):
-                found.append(int(name))
+            links = [os.readlink(f"/proc/{name}/fd/{number}") for number in os.listdir(f"/proc/{name}/fd")]
         except OSError:
             continue
+        if f"socket:[{inode}]" in links:
+            found.append(int(name))
     return found
 def parent(process):
     try:
@@ -385,8 +388,57 @@ def test_processes_that_cannot_be_made_before_are_made_when_they_are_needed(monk
         raise OSError
 
     monkeypatch.setattr(fork_worker, "Standby", refuse)
-    client = fork_worker._Client(-1, Kind(namespaces=0, user=0, group=0), mask=bytes(128))
+    ours, theirs = request.pair()
+    last = fork_worker.Last(kind=Kind(namespaces=0, user=0, group=0), wanted=-1)
+    client = fork_worker._Client(theirs, last, mask=bytes(128))
     assert client.standby is None
+    ours.close()
+    theirs.close()
+
+
+READY = """
+import os
+from runner_e2e.sandbox import expected, fork_worker, request
+options = (b"--hide", os.fsencode(sys.argv[1]))
+wanted = expected.Wanted(directory=os.getcwdb(), options=options, environment=((b"PATH", b"/usr/bin:/bin"),))
+kind = request.Kind(namespaces=0, user=os.geteuid(), group=os.getegid())
+last = fork_worker.Last(kind=kind, wanted=expected.remember(wanted))
+client = fork_worker._Client(request.pair()[0], last, mask=bytes(128))
+client.get_ready(fork_worker.Trade(mask=bytes(128), runner_files=tuple))
+print(client.expected.is_met_by(wanted), tuple(client.maps) == client.expected.plan()[1].owners)
+"""
+
+
+def test_a_launch_like_the_last_one_is_prepared(served: Actor) -> None:
+    assert served.python_script(READY, served.hidden).stdout == "True True\n"
+
+
+def test_what_has_changed_since_the_last_launch_is_noticed(served: Actor) -> None:
+    body = """
+import time
+hidden = sys.argv[3]
+def launch():
+    command = ["/bin/sh", "-c", f"cat {hidden}/*; true"]
+    done = subprocess.run([*client, "--hide", hidden, "--", *command], capture_output=True, text=True)
+    print(done.stdout.strip(), next((line.strip() for line in done.stderr.splitlines() if "why:" in line), ""))
+    time.sleep(0.1)
+def replace():
+    os.rename(hidden, hidden + "-moved")
+    os.mkdir(hidden)
+    open(hidden + "/secret", "w").write("canary")
+def link():
+    os.link(hidden + "/secret", hidden + "-name")
+launch()
+for change in (None, replace, link):
+    if change:
+        change()
+    launch()
+"""
+    words = [*serving(served), served.python, "-I", "-c", HARNESS + body, served.python, served.source, served.hidden]
+    lines = served.run(words).stdout.splitlines()
+    assert lines == ["answer 0 "] * 3 + [
+        "answer 125 why: the file has another name outside the hidden paths: a hard link"
+    ]
 
 
 def test_a_server_that_was_killed_is_done_without(served: Actor) -> None:

@@ -16,13 +16,15 @@ import pytest
 from tests.sandbox_actors import make_actor
 
 from runner_e2e.errors import CommandNotExecutableError, CommandNotFoundError, LaunchError
-from runner_e2e.sandbox.harness import Launcher, Prepared
+from runner_e2e.sandbox.harness import Launcher
 from runner_e2e.sandbox.policy import Network, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.sandbox_actors import Actor
+
+    from runner_e2e.sandbox.prepared import Prepared
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import os
 import stat
 import time
 
+from runner_e2e.sandbox.answers import ask
 from runner_e2e.sandbox.facts import beneath, same_or_beneath
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.view import decides
@@ -97,11 +98,16 @@ def mount_aliases(hidden: Iterable[PathFact], mounts: Sequence[Mount], steps: Se
 
 def _is_true(alias: Alias) -> bool:
     try:
-        one, other = os.stat(alias.path), os.stat(alias.alias)
+        one, other = ask(_identity, alias.path), ask(_identity, alias.alias)
     except OSError:
         return False
-    same = (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
-    return same if alias.same else (one.st_size, one.st_mode) == (other.st_size, other.st_mode)
+    return one[:2] == other[:2] if alias.same else one[2:] == other[2:]
+
+
+def _identity(path: str) -> tuple[int, int, int, int]:
+    """Device, inode, mode and size of what *path* leads to."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_mode, found.st_size
 
 
 class HardLinks(Record):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from runner_e2e.sandbox.answers import ask, read_text
 from runner_e2e.sandbox.policy import INDISPENSABLE, LAYERS, REACHES, WALLS, Network, Policy
 from runner_e2e.sandbox.record import Record
 
@@ -254,8 +255,7 @@ def _network(words: Sequence[str]) -> Network:
 def _hosts_of(path: str) -> list[str]:
     """The rules in a file: one a line; what follows ``#`` is a comment."""
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.partition("#")[0].strip() for line in file]
+        lines = [line.partition("#")[0].strip() for line in ask(read_text, path).split("\n")]
     except (OSError, UnicodeDecodeError) as error:
         from runner_e2e.errors import why_unread
 
@@ -291,8 +291,7 @@ def _read(path: str) -> Policy:
     from runner_e2e.sandbox.policy_json import parse_policy
 
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = ask(read_text, path)
     except (OSError, UnicodeDecodeError) as error:
         from runner_e2e.errors import ConfigurationError, Place, why_unread
 

@@ -8,10 +8,11 @@ import stat
 import time
 
 from runner_e2e.sandbox.arguments import parse_arguments, policy_of
-from runner_e2e.sandbox.launcher import launch
+from runner_e2e.sandbox.launcher import run
 from runner_e2e.sandbox.origin import Origin
-from runner_e2e.sandbox.planning import current_directory
+from runner_e2e.sandbox.planning import current_directory, read_host
 from runner_e2e.sandbox.policy import DROPPED_VARIABLES, LISTING_VARIABLE
+from runner_e2e.sandbox.prepared import prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from runner_e2e.artifacts.launch import Launch as Artifact
     from runner_e2e.sandbox.arguments import Request
     from runner_e2e.sandbox.policy import Policy
+    from runner_e2e.sandbox.prepared import Prepared
     from runner_e2e.sandbox.report import Report
 
-__all__ = ["REPORTS_VARIABLE", "entry", "execute", "failure_status", "main"]
+__all__ = ["REPORTS_VARIABLE", "entry", "execute", "failure_status", "main", "policy_for"]
 
 _SIGINT = 2
 
@@ -37,10 +39,17 @@ def entry(python: str) -> list[str]:
     return [python, "-I", "-S", "-c", code + "sys.exit(main(sys.argv[1:]))", source]
 
 
-def main(arguments: Sequence[str], also_hide: Sequence[str] = (), *, origin: Origin | None = None) -> int:
+def main(
+    arguments: Sequence[str],
+    also_hide: Sequence[str] = (),
+    *,
+    origin: Origin | None = None,
+    prepared: Prepared | None = None,
+) -> int:
     """Runs the command that *arguments* name and returns its status, or 125 to 127 after one message."""
     try:
-        return execute(parse_arguments(arguments), also_hide=also_hide, log=_log, origin=origin)
+        request = parse_arguments(arguments)
+        return execute(request, also_hide=also_hide, log=_log, origin=origin, prepared=prepared)
     except KeyboardInterrupt:  # before the launch took over the signals
         return 128 + _SIGINT
     except Exception as error:
@@ -60,19 +69,22 @@ def _log(line: str) -> None:
 
 
 def execute(
-    request: Request, *, also_hide: Sequence[str], log: Callable[[str], None], origin: Origin | None = None
+    request: Request,
+    *,
+    also_hide: Sequence[str],
+    log: Callable[[str], None],
+    origin: Origin | None = None,
+    prepared: Prepared | None = None,
 ) -> int:
     """Runs the command of *request* and returns its status; raises an error of our tree when it never ran.
 
     *also_hide* are paths to hide where they exist, such as the CI runner's own files. *origin* is who asks for it:
-    this process where none is given.
+    this process where none is given. *prepared* is the policy of the same request, where it was looked at before.
     """
-    policy = policy_of(request, os.environ)
-    reports = os.environ.get(REPORTS_VARIABLE)
-    policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide))
     origin = origin or Origin()
-    if named := _confidential(policy):
-        origin.erase(named)
+    if prepared is None:
+        prepared = prepare(policy_for(request, also_hide, origin), host=read_host())
+    reports = os.environ.get(REPORTS_VARIABLE)
     files = {request.report: _open(request.report)} if request.report else {}
     begun: list[Report] = []
 
@@ -88,16 +100,25 @@ def execute(
 
     listed = _prepare_listed(request.command[0], log)
     if listed is None:
-        outcome = launch(policy, request.command, started=started, origin=origin)
+        outcome = run(prepared, request.command, started=started, program=-1, origin=origin)
     else:
         with listed:
-            outcome = launch(policy, request.command, started=started, program=listed.descriptor, origin=origin)
+            outcome = run(prepared, request.command, started=started, program=listed.descriptor, origin=origin)
     last = outcome.report.last_lines()
     for line in (*last, *(() if request.quiet else outcome.report.refusals())):
         log(line)
     if last or outcome.report.asked:
         _complete(outcome.report, begun[0], files, log)
     return outcome.status
+
+
+def policy_for(request: Request, also_hide: Sequence[str], origin: Origin) -> Policy:
+    """The policy that *request* asks for. What it keeps from the agent is taken out of the memory of *origin*."""
+    policy = policy_of(request, os.environ)
+    policy = policy.replace(hide_if_present=(*policy.hide_if_present, *also_hide))
+    if named := _confidential(policy):
+        origin.erase(named)
+    return policy
 
 
 def _complete(report: Report, before: Report, files: Mapping[str, int], log: Callable[[str], None]) -> None:

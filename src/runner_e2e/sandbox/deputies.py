@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from runner_e2e.sandbox.answers import ask
+from runner_e2e.sandbox.facts import is_there
 from runner_e2e.sandbox.quick_client import SERVER_PREFIX, SERVER_VARIABLE
 
 __all__ = ["RESOLVERS", "SOCKETS", "STARTUP_FILES", "fork_server", "own_code", "sockets"]
@@ -118,7 +120,7 @@ def fork_server() -> tuple[str, ...]:
     directory, name = os.path.split(os.environ.get(SERVER_VARIABLE, ""))
     if not name.isdecimal() or not os.path.basename(directory).startswith(SERVER_PREFIX):
         return ()
-    return (directory,) if directory.startswith("/") and os.path.lexists(f"{directory}/{name}") else ()
+    return (directory,) if directory.startswith("/") and is_there(f"{directory}/{name}") else ()
 
 
 def own_code() -> tuple[str, ...]:
@@ -126,6 +128,17 @@ def own_code() -> tuple[str, ...]:
 
     They are this product's sources and entry scripts, the environment of this Python, and the Python beneath that.
     """
+    return tuple(place for place in _places_of_code() if ask(os.path.isdir, place))
+
+
+_places: tuple[str, ...] = ()
+
+
+def _places_of_code() -> tuple[str, ...]:
+    """Found once: links that are changed later lead elsewhere than this process's code came from."""
+    global _places  # noqa: PLW0603 - a fact about this process
+    if _places:
+        return _places
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     environment = os.path.dirname(os.path.dirname(os.path.abspath(sys.executable)))
     library = os.path.dirname(os.path.realpath(os.__file__))
@@ -133,4 +146,5 @@ def own_code() -> tuple[str, ...]:
     places += [os.path.join(sys.base_prefix, name) for name in ("bin", "lib")]
     if os.path.exists(os.path.join(environment, "pyvenv.cfg")):
         places.append(environment)
-    return tuple(dict.fromkeys(place for place in places if os.path.isdir(place)))
+    _places = tuple(dict.fromkeys(places))
+    return _places

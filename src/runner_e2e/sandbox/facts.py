@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
+from runner_e2e.sandbox.answers import access, ask, lstat
 from runner_e2e.sandbox.record import Record
 
 TYPE_CHECKING = False
@@ -23,7 +25,19 @@ if TYPE_CHECKING:
         "relative",
     ]
 
-__all__ = ["Mount", "PathFact", "beneath", "observe", "parse_mounts", "read_mounts", "same_or_beneath"]
+__all__ = [
+    "Mount",
+    "PathFact",
+    "beneath",
+    "is_link",
+    "is_there",
+    "observe",
+    "parse_mounts",
+    "read_mounts",
+    "same_or_beneath",
+]
+
+_MOST_LINKS = 40  # as the kernel
 
 
 class PathFact(Record):
@@ -38,7 +52,6 @@ class PathFact(Record):
     kind: Kind
     device: int = 0
     inode: int = 0
-    links: int = 0
     mode: int = 0
     user: int = 0
     group: int = 0
@@ -82,43 +95,61 @@ def observe(path: str) -> PathFact:
     given = os.path.normpath(path)
     given = "/" + given.lstrip("/")
     try:
-        real = os.path.realpath(given, strict=True)
-        found = os.stat(real)
-        readable = os.access(real, os.R_OK, effective_ids=True)
+        real, (mode, device, inode, user, group) = _follow(given)
+        readable = ask(access, real, os.R_OK)
     except OSError as error:
         bad = _failure(error, given)
         link, target = _first_link(given)
         return PathFact(given=given, real=given, kind=bad, link=link, link_target=target, why=error.strerror or "")
     link, target = _first_link(given) if real != given else ("", "")
-    kind: Kind = (
-        "directory"
-        if stat.S_ISDIR(found.st_mode)
-        else "file"
-        if stat.S_ISREG(found.st_mode)
-        else "socket, pipe or device"
-    )
+    kind: Kind = "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "socket, pipe or device"
     return PathFact(
         given=given,
         real=real,
         kind=kind,
-        device=found.st_dev,
-        inode=found.st_ino,
-        links=found.st_nlink,
-        mode=stat.S_IMODE(found.st_mode),
-        user=found.st_uid,
-        group=found.st_gid,
+        device=device,
+        inode=inode,
+        mode=stat.S_IMODE(mode),
+        user=user,
+        group=group,
         link=link,
         link_target=target,
         why="" if readable else "Permission denied",
     )
 
 
+def _follow(path: str) -> tuple[str, tuple[int, int, int, int, int]]:
+    """Where *path*, normalised and absolute, leads, and the state of what stands there; raises :class:`OSError`."""
+    pending = path.split("/")[:0:-1]
+    real, state, links = "", ask(lstat, "/"), 0
+    while pending:
+        name = pending.pop()
+        if name in {"", "."}:
+            continue
+        if name == "..":
+            real = real.rpartition("/")[0]
+            state = ask(lstat, real or "/")
+            continue
+        state = ask(lstat, f"{real}/{name}")
+        if not stat.S_ISLNK(state[0]):
+            real = f"{real}/{name}"
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        target = ask(os.readlink, f"{real}/{name}")
+        if target.startswith("/"):
+            real, state = "", ask(lstat, "/")
+        pending += target.split("/")[::-1]
+    return real or "/", state
+
+
 def _failure(error: OSError, path: str) -> Kind:
-    if error.errno == 40:  # ELOOP
+    if error.errno == errno.ELOOP:
         return "symbolic links in a circle"
-    if error.errno == 13:  # EACCES
+    if error.errno == errno.EACCES:
         return "unreadable"
-    return "dangling symbolic link" if os.path.islink(path) else "missing"
+    return "dangling symbolic link" if is_link(path) else "missing"
 
 
 def _first_link(path: str) -> tuple[str, str]:
@@ -126,19 +157,40 @@ def _first_link(path: str) -> tuple[str, str]:
     for name in path.split("/")[1:]:
         current += f"/{name}"
         try:
-            return current, os.readlink(current)
+            return current, ask(os.readlink, current)
         except OSError:
             continue
     return "", ""
 
 
+def is_there(path: str) -> bool:
+    """Whether anything stands at *path* itself, be it a link that leads nowhere."""
+    try:
+        ask(lstat, path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def is_link(path: str) -> bool:
+    """Whether *path* itself is a symbolic link."""
+    try:
+        return stat.S_ISLNK(ask(lstat, path)[0])
+    except (OSError, ValueError):
+        return False
+
+
 def read_mounts() -> tuple[Mount, ...]:
     """The mounts this process sees, in the order in which they lie over one another; none without ``/proc``."""
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-            return parse_mounts(file)
+        return parse_mounts(ask(_mount_lines))
     except OSError:
         return ()
+
+
+def _mount_lines() -> tuple[str, ...]:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        return tuple(file)
 
 
 def parse_mounts(lines: Iterable[str]) -> tuple[Mount, ...]:

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import _socket  # see request.py
 import gc
-import marshal
 import os
 import select
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import fork_worker, init, inside
+from runner_e2e.sandbox import fork_worker, init, inside, request
 from runner_e2e.sandbox.quick_client import SERVER_PREFIX, SERVER_VARIABLE
-from runner_e2e.sandbox.request import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ _WAITING = 128
 _SIGCHLD, _SIGPIPE, _SIGXFSZ = 17, 13, 25
 _QUIET = 20  # milliseconds without a request: see service.py
 _PAUSE = 200  # milliseconds until it is tried again when the host has no room for a process
-_LONGEST = 4096
 
 
 def command(python: str, directory: str, *, harness: int) -> list[str]:
@@ -187,40 +184,42 @@ class _Server:
         self.listening = listening
         self.life = life
         self.trade = trade
-        self.idle = -1  # the pipe of the worker that waits
-        self.busy: set[int] = set()  # those of workers that have not told the kind of their launch yet
-        self.kind: Kind | None = None
+        self.idle: _socket.socket | None = None  # leads to the worker that waits
+        self.busy: list[_socket.socket] = []  # to those that have not told of their launch yet
+        self.last: fork_worker.Last | None = None
 
     def run(self) -> None:
         """Makes a worker in the first quiet moment after the last one has work, or at once for a client that waits."""
         self._fork()
         while True:
-            waiting = select.poll()
+            talking = {one.fileno(): one for one in (self.idle, *self.busy) if one}
             clients = self.listening.fileno()
-            for descriptor in (self.life, clients if self.idle < 0 else self.idle, *self.busy):
+            waiting = select.poll()
+            for descriptor in (self.life, *talking, *(() if self.idle else (clients,))):
                 waiting.register(descriptor, select.POLLIN)
-            ready = {descriptor for descriptor, _ in waiting.poll(_QUIET if self.idle < 0 else None)}
+            ready = {descriptor for descriptor, _ in waiting.poll(None if self.idle else _QUIET)}
             if self.life in ready:
                 return
-            for descriptor in ready - {clients}:
-                self._hear(descriptor)
-            if self.idle < 0 and (not ready or clients in ready):
+            for descriptor in ready & talking.keys():
+                self._hear(talking[descriptor])
+            if self.idle is None and (not ready or clients in ready):
                 self._fork()
 
-    def _hear(self, news: int) -> None:
-        """Takes what a worker says: that it has a client, of what kind the launch is, or that it ended."""
-        content = os.read(news, _LONGEST)
-        if self.idle == news:
-            self.idle = -1
+    def _hear(self, news: _socket.socket) -> None:
+        """Takes what a worker says: that it has a client, what its launch is, or that it ended."""
+        content, last = fork_worker.hear(news)
+        if self.idle is news:
+            self.idle = None
+            self.busy.append(news)
             if not content:
                 select.poll().poll(_PAUSE)  # something has killed it
-        kind = content.removeprefix(fork_worker.TAKEN)
-        if kind:
-            self.kind = Kind(**dict(zip(Kind.__fields__, marshal.loads(kind), strict=True)))  # noqa: S302 - our own fork
-        self.busy.add(news)
-        if kind or not content:
-            self.busy.discard(news)
-            os.close(news)
+        if last:
+            if self.last and self.last.wanted >= 0:
+                os.close(self.last.wanted)
+            self.last = last
+        if last or not content:
+            self.busy.remove(news)
+            news.close()
 
     def _fork(self) -> None:
         try:
@@ -228,16 +227,16 @@ class _Server:
         except OSError:
             select.poll().poll(_PAUSE)  # a client that waits too long launches by itself
 
-    def _make_worker(self) -> int:
+    def _make_worker(self) -> _socket.socket:
         server = os.getpid()
-        news, theirs = os.pipe2(os.O_CLOEXEC)
+        news, theirs = request.pair()
         try:
             if os.fork() == 0:
-                os.close(news)
-                fork_worker.work(self.listening, theirs, self.trade, self.kind, server=server)
+                news.close()
+                fork_worker.work(self.listening, theirs, self.trade, self.last, server=server)
         except OSError:
-            os.close(news)
+            news.close()
             raise
         finally:
-            os.close(theirs)
+            theirs.close()
         return news

@@ -11,11 +11,14 @@ import select
 import struct
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import command, quick_client, request
+from runner_e2e.sandbox import command, expected, quick_client, request
 from runner_e2e.sandbox.arguments import parse_arguments, policy_of
+from runner_e2e.sandbox.expected import Expected, Wanted
 from runner_e2e.sandbox.origin import Origin
-from runner_e2e.sandbox.planning import make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.planning import modes_of, read_host
+from runner_e2e.sandbox.prepared import prepare
 from runner_e2e.sandbox.record import Record
+from runner_e2e.sandbox.request import Kind
 from runner_e2e.sandbox.standby import Standby
 from runner_e2e.sandbox.surroundings import SurroundingsError, read_surroundings
 
@@ -24,12 +27,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import NoReturn
 
-    from runner_e2e.sandbox.request import Kind
+    from runner_e2e.sandbox.plan import Plan
+    from runner_e2e.sandbox.prepared import Prepared
+    from runner_e2e.sandbox.request import Packed
     from runner_e2e.sandbox.terminal import Foreground
 
-__all__ = ["TAKEN", "Trade", "load", "work"]
+__all__ = ["Last", "Trade", "hear", "load", "work"]
 
 TAKEN = b"t"
+_LONGEST_NEWS = 256
 
 _SO_PEERPIDFD = 77  # Linux 6.5
 _SIGCHLD, _SIGKILL = 17, 9
@@ -50,11 +56,18 @@ def load() -> None:
     from runner_e2e.sandbox import hosts, launcher, layouts, limits, policy_json, report, watch  # noqa: F401
 
 
-def work(listening: _socket.socket, news: int, trade: Trade, kind: Kind | None, *, server: int) -> NoReturn:
+class Last(Record):
+    """The launch before: its kind, and a file with what was asked for (-1 where it was not kept)."""
+
+    kind: Kind
+    wanted: int
+
+
+def work(listening: _socket.socket, news: _socket.socket, trade: Trade, last: Last | None, *, server: int) -> NoReturn:
     """Waits for one client, launches for it, and never returns. For a fresh fork of the server.
 
-    *kind* is that of the launch before: what is needed for another one like it is made now. *news* is the pipe to the
-    server: a byte when a client has come, then the kind of its launch.
+    What is needed for another launch like the *last* is made now. *news* leads to the server: a byte when a client has
+    come, then what the next worker is told of its launch.
     """
     status = quick_client.LOST
     try:
@@ -63,11 +76,12 @@ def work(listening: _socket.socket, news: int, trade: Trade, kind: Kind | None, 
             os._exit(0)  # it had gone before
         kernel.default_action(_SIGCHLD)
         kernel.unblock_signals(trade.mask)
-        origin = _Client(news, kind, mask=trade.mask)
+        origin = _Client(news, last, mask=trade.mask)
         with contextlib.suppress(Exception):  # a launch says it, to its client
-            _warm()
+            if not _comes(listening):
+                origin.get_ready(trade)
         descriptor, _ = listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - as socket.accept() does
-        os.write(news, TAKEN)
+        news.send(TAKEN)
         listening.close()
         origin.connection = _socket.socket(fileno=descriptor)
         trusted = _is_alike(origin.connection) and _introduces_itself(origin.connection)
@@ -79,14 +93,17 @@ def work(listening: _socket.socket, news: int, trade: Trade, kind: Kind | None, 
     os._exit(status)
 
 
-def _warm() -> None:
-    """Goes the way of a launch that starts nothing: what this process shares with the server is copied when written."""
-    read_surroundings(os.getpid())
-    host = read_host()
+def _plan_nothing() -> Plan:
     nothing = policy_of(parse_arguments(["--quiet", "--", "true"]), {})
-    found = survey(nothing, directory="/", environment={}, user=host.user)
-    request.pack(make_plan(found, nothing, (), host=host, mode=modes_of(host)[0], environment={}))
-    kernel.prefault()
+    host = read_host()
+    return prepare(nothing, host=host, directory="/", environment={}).plan(modes_of(host)[0], ())[0]
+
+
+def _comes(listening: _socket.socket) -> bool:
+    """Whether a client waits already: it would wait for what may not even be its launch."""
+    waiting = select.poll()
+    waiting.register(listening, select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 def _is_alike(connection: _socket.socket) -> bool:
@@ -125,21 +142,30 @@ def _introduces_itself(connection: _socket.socket) -> bool:
 def _serve(trade: Trade, origin: _Client) -> int | None:
     """The status of the launch; None where nothing was begun, and the client has to do it."""
     try:
-        words = _take_over(origin.connection)
+        content = _take_over(origin.connection)
+        if content is None:
+            return None
+        packed, environment = marshal.loads(content)  # noqa: S302 - from one who could run this code without us
+        words = tuple(map(os.fsdecode, packed))
+        options = packed[: packed.index(b"--")] if b"--" in packed else packed
+        wanted = origin.wanted = Wanted(directory=_directory(), options=options, environment=environment)
+        one = origin.expected
+        if one and one.is_met_by(wanted):
+            return _launch(words, origin, prepared=one.prepared)
+        wanted.enter()
     except (OSError, ValueError):
         return None  # a directory that cannot be entered, a variable without a name: the client says it
-    return None if words is None else _launch(words, trade, origin)
+    return _launch(words, origin, [os.fspath(path) for path in trade.runner_files()])
 
 
-def _take_over(connection: _socket.socket) -> tuple[str, ...] | None:
-    """Takes the place of the client: its directory, environment and streams. Its words; None when it is gone."""
+def _take_over(connection: _socket.socket) -> bytes | None:
+    """Takes the place of the client: its directory and streams. What it sent; None when it is gone."""
     head, descriptors = request.receive_descriptors(connection, 8)
     if len(head) < 8 or len(descriptors) != 5:
         return None
     content = request.receive_exactly(connection, int.from_bytes(head, "little"))
     if content is None:
         return None
-    words, environment = marshal.loads(content)  # noqa: S302 - from one who could run this code without us
     *streams, directory, life = descriptors
     _end_with(life)
     os.fchdir(directory)
@@ -147,9 +173,14 @@ def _take_over(connection: _socket.socket) -> tuple[str, ...] | None:
         os.dup2(descriptor, number)
     for descriptor in (*streams, directory):
         os.close(descriptor)
-    os.environb.clear()
-    os.environb.update(environment)
-    return tuple(map(os.fsdecode, words))
+    return content
+
+
+def _directory() -> bytes:
+    try:
+        return os.getcwdb()
+    except OSError:
+        return b""  # it was removed: the launch says it
 
 
 def _end_with(life: int) -> None:
@@ -166,10 +197,12 @@ def _end_with(life: int) -> None:
         os._exit(quick_client.LOST)  # before there was that signal
 
 
-def _launch(words: Sequence[str], trade: Trade, origin: _Client) -> int | None:
+def _launch(
+    words: Sequence[str], origin: _Client, also_hide: Sequence[str] = (), prepared: Prepared | None = None
+) -> int | None:
     """The status of the launch; None where the client has to do it."""
     try:
-        return command.main(words, [os.fspath(path) for path in trade.runner_files()], origin=origin)
+        return command.main(words, also_hide, origin=origin, prepared=prepared)
     except DeclinedError:
         return None
     except Exception:  # noqa: BLE001 - as the script itself would end
@@ -183,6 +216,28 @@ def _show_defect() -> None:
     os.write(2, traceback.format_exc().encode())
 
 
+def tell(news: _socket.socket, kind: Kind, wanted: Wanted) -> None:
+    """Tells the server of a launch that begins; nothing where the server is gone."""
+    kept = expected.remember(wanted)
+    try:
+        request.send_descriptors(news, marshal.dumps(tuple(kind.values().values())), [kept] if kept >= 0 else [])
+    except OSError:
+        return
+    finally:
+        if kept >= 0:
+            os.close(kept)
+
+
+def hear(news: _socket.socket) -> tuple[bytes, Last | None]:
+    """What the worker at the other end says, nothing once it has ended; and its launch, once it tells that."""
+    content, descriptors = request.receive_descriptors(news, _LONGEST_NEWS)
+    kind = content.removeprefix(TAKEN)
+    if not kind:
+        return content, None
+    values = dict(zip(Kind.__fields__, marshal.loads(kind), strict=True))  # noqa: S302 - our own fork
+    return content, Last(kind=Kind(**values), wanted=descriptors[0] if descriptors else -1)
+
+
 class DeclinedError(Exception):
     """The client has to launch by itself."""
 
@@ -192,14 +247,35 @@ class _Client(Origin):
 
     connection: _socket.socket
 
-    def __init__(self, news: int, kind: Kind | None, *, mask: bytes) -> None:
+    def __init__(self, news: _socket.socket, last: Last | None, *, mask: bytes) -> None:
         super().__init__()
         self.mask = mask
-        self.news = news
+        self.news: _socket.socket | None = news
+        self.last = last
+        self.expected: Expected | None = None
+        self.wanted = Wanted(directory=b"", options=(), environment=())
+        self.maps: dict[tuple[int, int], int] = {}
+        self.agent: tuple[int, int] | None = None
         try:
-            self.standby = Standby(kind, mask=mask, warm=True) if kind else None
+            self.standby = Standby(last.kind, mask=mask, warm=True) if last else None
         except OSError:
             self.standby = None  # the launch tries again, and says why it is refused
+
+    def get_ready(self, trade: Trade) -> None:
+        """Prepares a launch like the last one, or goes the way of one that starts nothing.
+
+        What this process shares with the server is copied when it is written: that takes as long as the rest.
+        """
+        read_surroundings(os.getpid())
+        quick_client.introduction(os.getpid())
+        if self.last and self.last.wanted >= 0:
+            one = Expected(expected.recall(self.last.wanted), trade.runner_files, self)
+            packed = one.plan()[1]
+            self.maps, self.agent = super().ownership_maps(packed), packed.agent
+            self.expected = one
+        else:
+            request.pack(_plan_nothing())
+        kernel.prefault()
 
     def block_signals(self) -> None:
         """Blocks those that come to this process, until it has told how the command ended."""
@@ -227,18 +303,30 @@ class _Client(Origin):
         """Only the client can take a variable out of its own memory."""
         raise DeclinedError
 
+    def ownership_maps(self, packed: Packed) -> dict[tuple[int, int], int]:
+        """Those that stand ready, if they are the same."""
+        maps, self.maps = self.maps, {}
+        if packed.agent == self.agent and tuple(maps) == packed.owners:
+            return maps
+        for descriptor in maps.values():
+            os.close(descriptor)
+        return super().ownership_maps(packed)
+
     def first_processes(self, kind: Kind) -> Standby:
         """Those that stand ready, if they are of that *kind*."""
-        if self.news >= 0:
-            os.write(self.news, marshal.dumps(tuple(kind.values().values())))
-            os.close(self.news)
-            self.news = -1
         one, self.standby = self.standby, None
         if one and one.kind == kind and one.lives():
             return one
         if one:
             one.close()
         return super().first_processes(kind)
+
+    def tell_begun(self, kind: Kind) -> None:
+        """Tells the server, which makes the next worker."""
+        if self.news:
+            tell(self.news, kind, self.wanted)
+            self.news.close()
+            self.news = None
 
     def collect(self, process: int) -> None:
         """Leaves it to the server: the client need not wait for the end of a process that has told everything."""

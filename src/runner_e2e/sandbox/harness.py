@@ -19,42 +19,28 @@ from runner_e2e.artifacts.listing import prepare_listed
 from runner_e2e.errors import LaunchError
 from runner_e2e.sandbox import request, service
 from runner_e2e.sandbox.events import Streams, parse
-from runner_e2e.sandbox.planning import create_entries, current_directory, make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.planning import modes_of, read_host
 from runner_e2e.sandbox.policy import LISTING_VARIABLE
-from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
+from runner_e2e.sandbox.prepared import prepare
+from runner_e2e.sandbox.progress import Progress, Ways
 from runner_e2e.sandbox.proxy import Proxy
-from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.streams import refuse_reopening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-    from runner_e2e.sandbox.plan import Plan
-    from runner_e2e.sandbox.planning import Survey
     from runner_e2e.sandbox.policy import Policy
+    from runner_e2e.sandbox.prepared import Prepared
     from runner_e2e.sandbox.proxy import Door
     from runner_e2e.sandbox.report import Outcome, Report
 
-__all__ = ["Launch", "Launcher", "Prepared", "through_sudo"]
+__all__ = ["Launch", "Launcher", "through_sudo"]
 
 _LOG: Final = logging.getLogger(__name__)
 _SIGTERM: Final = 15
 _SIGKILL: Final = 9
 _BLOCK: Final = 1 << 16
-
-
-class Prepared(Record):
-    """A policy that was looked at and not refused: what many launches of the same agent share.
-
-    Each launch still compares every path with what was found here and stops when one was replaced.
-    """
-
-    policy: Policy
-    found: Survey
-    environment: Mapping[str, str]
-    created: tuple[str, ...]
-    plans: dict[tuple[str, ...], tuple[Plan, request.Packed]]  # by mode and layers left out, without a command
 
 
 class Launch:
@@ -162,11 +148,7 @@ class Launcher:
         environment: Mapping[str, str] | None = None,
     ) -> Prepared:
         """Looks at the paths of *policy* once, for many launches; raises :class:`LaunchError` to refuse it."""
-        require_landlock(policy, self._host)
-        variables = dict(os.environ if environment is None else environment)
-        created = create_entries(policy)
-        found = survey(policy, directory=directory or current_directory(), environment=variables, user=self._host.user)
-        return Prepared(policy=policy, found=found, environment=variables, created=created, plans={})
+        return prepare(policy, host=self._host, directory=directory, environment=environment)
 
     def start(self, prepared: Prepared, argv: Sequence[str], *, stdin: int, stdout: int, stderr: int) -> Launch:
         """Starts *argv*; returns once it runs. The three descriptors stay the caller's, who may close them then.
@@ -189,10 +171,10 @@ class Launcher:
             return self._start(prepared, argv, streams)
 
     def _start(self, prepared: Prepared, argv: Sequence[str], streams: Streams) -> Launch:
-        ways = Ways(prepared.policy, modes_of(self._host))
+        ways = Ways(prepared.policy, modes_of(prepared.host))
         while True:
             without = ways.reasons()
-            plan, packed = self._plan(prepared, ways.mode, without)
+            plan, packed = prepared.plan(ways.mode, without)
             plan = plan.replace(argv=tuple(argv))
             refuse_reopening((streams.stdin, streams.stdout, streams.stderr), plan.steps)
             progress = Progress(plan, prepared.found, created=prepared.created, without=without)
@@ -200,22 +182,6 @@ class Launcher:
             if launch is not None:
                 return launch
             ways.refuse(*(progress.refused or ("mounts", "")))
-
-    def _plan(self, prepared: Prepared, mode: str, without: Mapping[str, str]) -> tuple[Plan, request.Packed]:
-        key = (mode, *sorted(without))
-        # A limit on processes depends on what the agent's user runs outside, which may change with every launch.
-        if key not in prepared.plans or "processes" in prepared.policy.limits:
-            plan = make_plan(
-                prepared.found,
-                prepared.policy,
-                (),
-                host=self._host,
-                mode=mode,
-                without=without,
-                environment=prepared.environment,
-            )
-            prepared.plans[key] = plan, request.pack(plan)
-        return prepared.plans[key]
 
     def close(self) -> None:
         """Ends the prepared process, and with it every launch that still runs."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import select
 
-from runner_e2e.sandbox import mounts
 from runner_e2e.sandbox.events import Streams, parse
 from runner_e2e.sandbox.origin import Origin
-from runner_e2e.sandbox.planning import create_entries, current_directory, make_plan, modes_of, read_host, survey
-from runner_e2e.sandbox.progress import Progress, Ways, require_landlock
+from runner_e2e.sandbox.planning import modes_of, read_host
+from runner_e2e.sandbox.prepared import prepare
+from runner_e2e.sandbox.progress import Progress, Ways
 from runner_e2e.sandbox.request import Request, pack
 from runner_e2e.sandbox.streams import Relays, refuse_reopening
 
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.policy import Policy
+    from runner_e2e.sandbox.prepared import Prepared
     from runner_e2e.sandbox.proxy import Proxy
     from runner_e2e.sandbox.report import Outcome, Report
+    from runner_e2e.sandbox.request import Packed
     from runner_e2e.sandbox.terminal import Foreground
 
-__all__ = ["launch"]
+__all__ = ["launch", "run"]
 
 _BLOCK = 1 << 16
 
@@ -51,27 +53,36 @@ def launch(  # noqa: PLR0913
     Raises :class:`LaunchError` (125), :class:`CommandNotExecutableError` (126) or :class:`CommandNotFoundError` (127)
     when it does not run.
     """
-    origin = origin or Origin()
-    variables = dict(os.environ if environment is None else environment)
-    host = read_host()
-    require_landlock(policy, host)
-    created = create_entries(policy)
-    found = survey(policy, directory=directory or current_directory(), environment=variables, user=host.user)
-    ways = Ways(policy, modes_of(host))
+    prepared = prepare(policy, host=read_host(), directory=directory, environment=environment)
+    return run(prepared, argv, started=started, program=program, origin=origin or Origin())
+
+
+def run(
+    prepared: Prepared,
+    argv: Sequence[str],
+    *,
+    started: Callable[[Report], None] | None,
+    program: int,
+    origin: Origin,
+) -> Outcome:
+    """As :func:`launch`, under a policy that was *prepared*."""
+    ways = Ways(prepared.policy, modes_of(prepared.host))
     terminal = _terminal()
     proxy: Proxy | None = None
     while True:
         without = ways.reasons()
-        plan = make_plan(found, policy, argv, host=host, mode=ways.mode, without=without, environment=variables)
+        plan, packed = prepared.plan(ways.mode, without)
+        plan = plan.replace(argv=tuple(argv))
         if terminal:
             plan = plan.replace(terminal=terminal)
-        if not policy.relay_streams:
+            packed = pack(plan)
+        if not prepared.policy.relay_streams:
             refuse_reopening((0, 1, 2), plan.steps)
         if plan.doors and proxy is None:
             proxy = _start_proxy(plan)
-        progress = Progress(plan, found, created=created, without=without)
+        progress = Progress(plan, prepared.found, created=prepared.created, without=without)
         try:
-            _attempt(progress, started, program, proxy, origin)
+            _attempt(progress, packed, started=started, program=program, proxy=proxy, origin=origin)
         finally:
             if proxy and progress.refused is None:
                 proxy.close()
@@ -95,8 +106,10 @@ def _terminal() -> tuple[int, ...]:
     return handed_over()
 
 
-def _attempt(
+def _attempt(  # noqa: PLR0913 - all that it is made of
     progress: Progress,
+    packed: Packed,
+    *,
     started: Callable[[Report], None] | None,
     program: int,
     proxy: Proxy | None,
@@ -122,7 +135,7 @@ def _attempt(
             terminal=terminal.descriptor if terminal else -1,
             proxy=door.descriptor if door else -1,
         )
-        wait = _begin(progress, streams, origin)
+        wait = _begin(progress, packed, streams, origin)
         if wait is None:
             return
         relays.close_inner()
@@ -149,7 +162,7 @@ def _open_terminal(plan: Plan) -> Foreground | None:
     return Foreground()
 
 
-def _begin(progress: Progress, streams: Streams, origin: Origin) -> Callable[[], object] | None:
+def _begin(progress: Progress, packed: Packed, streams: Streams, origin: Origin) -> Callable[[], object] | None:
     """Starts the first process; returns what waits for it, or None when the host refuses."""
     plan = progress.plan
     if plan.mode == "sudo":
@@ -157,15 +170,15 @@ def _begin(progress: Progress, streams: Streams, origin: Origin) -> Callable[[],
 
         return through_sudo(progress, streams, origin.mask)
     try:
-        maps = mounts.ownership_maps(mounts.owners(plan), agent=(plan.user, plan.group))
+        maps = origin.ownership_maps(packed)
     except OSError as error:
         progress.refused = ("identity", f"files cannot be shown as another user's: {error.strerror}")
         return None
     try:
-        packed = pack(plan)
         one = origin.first_processes(packed.kind)
         one.launch(Request(packed=packed, argv=plan.argv, streams=streams, maps=maps))
         one.close()
+        origin.tell_begun(packed.kind)
     except OSError as error:
         _refuse_clone(plan, progress, error)
         return None

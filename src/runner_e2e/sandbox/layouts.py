@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from runner_e2e.sandbox.answers import ask, read_text
 from runner_e2e.sandbox.policy import Policy
 from runner_e2e.sandbox.record import Record
 
@@ -88,8 +89,7 @@ def read_layout(name: str) -> Layout:
     else:
         path = name
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = ask(read_text, path)
     except (OSError, UnicodeDecodeError) as error:
         from runner_e2e.errors import why_unread
 

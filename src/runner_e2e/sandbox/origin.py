@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 
 from runner_e2e import kernel
+from runner_e2e.sandbox import mounts
 from runner_e2e.sandbox.standby import Standby
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runner_e2e.sandbox.request import Kind
+    from runner_e2e.sandbox.request import Kind, Packed
     from runner_e2e.sandbox.terminal import Foreground
 
 __all__ = ["Origin"]
@@ -72,9 +73,16 @@ class Origin:
         for name in names:
             selected_id.erase(name)
 
+    def ownership_maps(self, packed: Packed) -> dict[tuple[int, int], int]:
+        """Descriptors that the caller closes; raises :class:`OSError` where the host makes no user namespace."""
+        return mounts.ownership_maps(packed.owners, agent=packed.agent)
+
     def first_processes(self, kind: Kind) -> Standby:
         """Those of a launch of *kind*; raises :class:`OSError` where the host refuses them."""
         return Standby(kind, mask=self.mask)
+
+    def tell_begun(self, kind: Kind) -> None:
+        """Tells whoever makes the next launches that one of *kind* was asked of the first processes."""
 
     def collect(self, process: int) -> None:
         """Waits until the first process is gone, after it has told how the command ended."""

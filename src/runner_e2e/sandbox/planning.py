@@ -7,7 +7,8 @@ import os
 from runner_e2e import kernel
 from runner_e2e.sandbox import deputies
 from runner_e2e.sandbox.aliases import HardLinks, count_hard_links, mount_aliases
-from runner_e2e.sandbox.facts import beneath, observe, read_mounts, same_or_beneath
+from runner_e2e.sandbox.answers import access, ask, lstat
+from runner_e2e.sandbox.facts import beneath, is_link, is_there, observe, read_mounts, same_or_beneath
 from runner_e2e.sandbox.plan import Plan, Step
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.refusals import refuse, usable
@@ -72,7 +73,7 @@ def create_entries(policy: Policy) -> tuple[str, ...]:
     """Makes what a launch may not make itself because its parent is hidden from it; returns what was made."""
     made = []
     for path in (*policy.create, *policy.create_files):
-        if os.path.lexists(path):
+        if is_there(path):
             continue
         try:
             if path in policy.create_files:
@@ -138,9 +139,9 @@ def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], us
     """Looks at every path of *policy*; raises :class:`LaunchError` with every reason to refuse it."""
     optional = [observe(path) for path in (*policy.hide_if_present, *deputies.fork_server())]
     if policy.hide_deputies:
-        optional += [observe(path) for path in deputies.sockets(user, environment) if os.path.lexists(path)]
+        optional += [observe(path) for path in deputies.sockets(user, environment) if is_there(path)]
     if policy.network.reach != "open":
-        optional += [observe(path) for path in deputies.RESOLVERS if os.path.lexists(path)]
+        optional += [observe(path) for path in deputies.RESOLVERS if is_there(path)]
     required = [observe(path) for path in policy.hide]
     exposed = [observe(path) for path in policy.expose]
     hidden = [*required, *(fact for fact in optional if fact.exists)]
@@ -159,15 +160,15 @@ def survey(policy: Policy, *, directory: str, environment: Mapping[str, str], us
         workspace=usable(workspace),
         read_only=usable(observe(path) for path in policy.read_only),
         share=usable(observe(path) for path in policy.share),
-        home=os.path.realpath(environment.get("HOME", "")) if environment.get("HOME", "").startswith("/") else "",
+        home=ask(os.path.realpath, environment["HOME"]) if environment.get("HOME", "").startswith("/") else "",
         own_home=own_home,
-        directory=os.path.realpath(directory),
+        directory=ask(os.path.realpath, directory),
     )
     if not problems:
         problems += _inside_hidden(found)
         problems += _aliased(found)
-    links = HardLinks(outside=(), unseen=()) if problems else count_hard_links(found.hidden, found.base)
-    tolerated = [os.path.realpath(path) for path in policy.allow_hard_links_in]
+    links = HardLinks(outside=(), unseen=()) if problems else ask(count_hard_links, found.hidden, found.base)
+    tolerated = [ask(os.path.realpath, path) for path in policy.allow_hard_links_in]
     refused = [path for path in links.outside if not any(same_or_beneath(path, place) for place in tolerated)]
     if refused and not policy.allow_hard_links:
         problems.append(_linked(refused))
@@ -429,10 +430,10 @@ def _may_be_workspace(directory: str, home: str) -> bool:
 
 def _entry(path: str) -> Entry | None:
     try:
-        found = os.stat(path)
+        mode, _, _, user, group = ask(lstat, path)
     except OSError:
         return None
-    return Entry(path=path, mode=found.st_mode, user=found.st_uid, group=found.st_gid)
+    return Entry(path=path, mode=mode, user=user, group=group)
 
 
 def _startup_locks(found: Survey, own: Sequence[PathFact], agent: int) -> list[Step]:
@@ -444,14 +445,14 @@ def _startup_locks(found: Survey, own: Sequence[PathFact], agent: int) -> list[S
         places += [f"{found.home}/{name}" for name in deputies.STARTUP_FILES]
     steps = []
     for place in (*code, *places):
-        if not place.startswith("/") or not os.path.lexists(place):
+        if not place.startswith("/") or not is_there(place):
             continue
         fact = observe(place)
         in_workspace = any(same_or_beneath(fact.real, other.real) for other in own)
         guarded = place in code or place.endswith("/hooks") or _is_startup(fact.real, found.home)
         belongs_to_workspace = in_workspace and not guarded
         writable = agent < 0 or in_workspace
-        if fact.exists and writable and not belongs_to_workspace and os.access(fact.real, os.W_OK):
+        if fact.exists and writable and not belongs_to_workspace and ask(access, fact.real, os.W_OK):
             steps.append(step_of(fact, "lock"))
     return steps
 
@@ -470,7 +471,7 @@ def _private_home(home: str, steps: Sequence[Step], *, same_user: bool) -> list[
         return []
     made = [step_of(fact, "home")]
     try:
-        names = sorted(os.listdir(home))[:_MOST_HOME_ENTRIES]
+        names = sorted(ask(os.listdir, home))[:_MOST_HOME_ENTRIES]
     except OSError:
         return made
     taken = {step.path for step in steps}
@@ -478,8 +479,8 @@ def _private_home(home: str, steps: Sequence[Step], *, same_user: bool) -> list[
         path = f"{home}/{name}"
         if path in taken:
             continue
-        if os.path.islink(path):
-            made.append(Step(path=path, role="link", target=os.readlink(path)))
+        if is_link(path):
+            made.append(Step(path=path, role="link", target=ask(os.readlink, path)))
             continue
         entry = observe(path)
         if entry.exists:

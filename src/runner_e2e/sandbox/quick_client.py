@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import signal as _signal
     from collections.abc import Sequence
     from types import FrameType
-    from typing import Any, Self
+    from typing import Any
 else:
     import _signal
 
@@ -41,7 +41,8 @@ LOST = 125  # the status where it is not known how the command ended
 def ask(server: bytes, arguments: Sequence[str]) -> int | None:
     """Launches with *arguments* through the *server* at that path, and returns the status of the command.
 
-    None where there is no server, or one that does not launch for this process: then nothing was started.
+    None where there is no server, or one that does not launch for this process: then nothing was started. With a
+    status this process has only to end, and is deaf to most signals.
     """
     if _has_terminal() or not _has_streams():
         return None  # only a process of a terminal can carry it, and what is closed is for the launcher to refuse
@@ -55,12 +56,15 @@ def ask(server: bytes, arguments: Sequence[str]) -> int | None:
         connection.send(introduction(process))
     except (OSError, ValueError):
         return None
-    with _Signals(connection) as signals:
-        # Nothing is sent before: a server that does not answer would keep the streams open, whoever launches then.
-        if _receive(connection) != ACCEPTED:
-            return None
+    signals = _Signals(connection)
+    status = None
+    # Nothing is sent before: a server that does not answer would keep the streams open, whoever launches then.
+    if _receive(connection) == ACCEPTED:
         connection.settimeout(None)
-        return _launch(connection, arguments, signals)
+        status = _launch(connection, arguments, signals)
+    if status is None:
+        signals.give_back()
+    return status
 
 
 def introduction(server: int) -> bytes:
@@ -91,8 +95,8 @@ def _launch(connection: _socket.socket, arguments: Sequence[str], signals: _Sign
     except OSError:
         return None  # the server is gone, and had not heard all
     signals.begin()
-    answer = _receive(connection)
-    if answer == ENDED and (status := _receive(connection)):
+    answer = _receive(connection, 2)
+    if answer[:1] == ENDED and (status := answer[1:] or _receive(connection)):
         return status[0]
     if answer == DECLINED:
         return None
@@ -101,10 +105,10 @@ def _launch(connection: _socket.socket, arguments: Sequence[str], signals: _Sign
     return LOST
 
 
-def _receive(connection: _socket.socket) -> bytes:
-    """The next byte; none once the server is gone."""
+def _receive(connection: _socket.socket, most: int = 1) -> bytes:
+    """What comes next, at most so many bytes; none once the server is gone."""
     try:
-        return connection.recv(1)
+        return connection.recv(most)
     except OSError:
         return b""
 
@@ -162,8 +166,6 @@ class _Signals:
         self.begun = False
         self.pending: list[int] = []
         self.former: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
         for number in range(1, _signal.NSIG):
             if number in _OWN:
                 continue
@@ -174,7 +176,6 @@ class _Signals:
                     self.former[number] = action
             except (OSError, ValueError):
                 continue  # the C library's own
-        return self
 
     def handle(self, number: int, _: FrameType | None) -> None:
         """Sends one signal on, or keeps it until the launch is asked for."""
@@ -200,7 +201,8 @@ class _Signals:
         except OSError:
             return
 
-    def __exit__(self, *_: object) -> None:
+    def give_back(self) -> None:
+        """Lets them come to this process as before, first those that were not sent."""
         self.connection.close()
         for number, action in self.former.items():
             _signal.signal(number, action)
