@@ -84,6 +84,27 @@ MENDABLE = {
     "UsageError",
 }
 
+# What a plan is made by, which must ask the machine so that its answers are remembered (sandbox/answers.py). Where it
+# may look by itself: at its own installation, and where it makes what is not there.
+PLANNERS = [
+    "aliases",
+    "arguments",
+    "deputies",
+    "facts",
+    "hosts",
+    "layouts",
+    "planning",
+    "policy",
+    "policy_json",
+    "prepared",
+    "refusals",
+    "view",
+]
+LOOKING = {f"os.{name}" for name in ("access", "listdir", "lstat", "readlink", "scandir", "stat", "walk")} | {
+    f"os.path.{name}" for name in ("exists", "isdir", "isfile", "islink", "lexists", "realpath", "samefile")
+}
+MAY_LOOK = {("deputies", "_places_of_code"), ("layouts", ""), ("layouts", "shipped"), ("planning", "create_entries")}
+
 PRINTERS = {"cli", "__main__"}
 CI_VARIABLES = ("GITHUB_", "RUNNER_", "INPUT_")
 
@@ -228,6 +249,23 @@ def errors_of_users_say_what_to_do(path: Path) -> None:
             assert given & {"fix", None}, f"{path}:{node.lineno}: {node.func.id} has no fix"  # None: `**` hands it on
 
 
+def planning_asks_what_can_be_asked_again(path: Path) -> None:
+    if unit(path) != "sandbox" or path.stem not in PLANNERS:
+        return
+    asked = {"count_hard_links", "_files"}  # the second by the first, which planning asks
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "ask":
+            asked.add(ast.unparse(node.args[0]))
+    for function in tree(path).body:
+        name = getattr(function, "name", "")
+        if name in asked or (path.stem, name) in MAY_LOOK:
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                assert called not in {*LOOKING, "open"}, f"{path}:{node.lineno}: {called} without ask()"
+
+
 RULES = (
     imports_go_down,
     third_party_imports_are_allowed_here,
@@ -237,6 +275,7 @@ RULES = (
     lint_knows_nothing_of_dispatch_or_sandbox,
     files_stay_small_enough_to_hold_in_the_head,
     errors_of_users_say_what_to_do,
+    planning_asks_what_can_be_asked_again,
 )
 
 
