@@ -81,7 +81,8 @@ def test_a_workflow_for_campaigns(double: Server, api: GitHubApi) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "campaigns"),
     [
-        ("selected-id: { required: true }", "nonce: ", True),
+        ("selected-id: { required: true }", "selection: ", True),
+        ("selected-id: { required: true }", "nonce: ", False),
         ("command: run", "command: run, handle: cell-1", True),
         ("command: run", "command: lint", True),
         ("selected-id: { required: true }", "id: ", False),
@@ -96,6 +97,7 @@ def test_what_a_workflow_is_for(double: Server, api: GitHubApi, old: str, new: s
     ("old", "new", "said"),
     [
         ("github.run_id", "github.sha", "does not end with the id of the run"),
+        ("inputs: { ", "inputs: { nonce: { type: string }, ", "does not end with the nonce, where it is given"),
         ("command: claim", "command: gate", "no step with `command: claim`"),
         ("on: { workflow_dispatch", "on: { workflow_call", "no trigger `workflow_dispatch`"),
     ],

@@ -274,6 +274,7 @@ def test_the_plan_of_the_cell_whose_id_is_in_the_environment(
     done = job.step("plan")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (job.outputs["cells"], job.outputs["reserved"]) == ("1", "1000000")
+    assert job.outputs["credentials"] == '["OPENAI_API_KEY"]'
     assert ("matrix" in job.outputs) is matrix
     if matrix and environ:
         assert [entry["handle"] for entry in entries(job)] == [handle(KEY, CANARY)]
@@ -308,12 +309,22 @@ def test_a_cell_that_is_sealed_twice_is_one_cell(job: Job) -> None:
     assert len(entries(job)) == 1
 
 
-def test_a_cell_with_a_handle_needs_the_claim(job: Job) -> None:
+@pytest.mark.parametrize("claim", ["", "no-claim"])
+@pytest.mark.parametrize("named", [False, True], ids=["by its handle", "by its id"])
+@pytest.mark.parametrize(
+    "text",
+    [CATALOG.replace(", expected-cost: 0.5", ""), CATALOG.replace("{ credential: OPENAI_API_KEY }", "")],
+    ids=["a key", "a cost"],
+)
+def test_a_cell_that_is_paid_for_needs_the_claim(job: Job, text: str, named: bool, claim: str) -> None:
     """GitHub drops an output in which it finds a masked text, and the claim reads as empty then."""
-    job.environ = {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex(), "OPENAI_API_KEY": "sk-x"}
-    done = job.step("run", handle=handle(KEY, CANARY), claim="")
+    (job.directory / ".github" / "runner-e2e.yml").write_text(text)
+    chosen = {ID: CANARY} if named else {"RUNNER_E2E_CAMPAIGN_KEY": KEY.hex()}
+    job.environ = {**chosen, "OPENAI_API_KEY": "sk-x"}
+    done = job.step("run", claim=claim, handle="" if named else handle(KEY, CANARY))
     assert done.returncode == 3, done.stdout + done.stderr
     assert "this job has no claim" in done.stdout
+    assert not (job.directory / ".runner-e2e").exists()
 
 
 def test_a_plan_of_more_cells_than_a_matrix_takes(job: Job) -> None:

@@ -28,6 +28,7 @@ suites:
 timeout: 30s
 grace: 1s
 """
+CLAIMED = {"GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "1", "RUNNER_E2E_INPUT_CLAIM": "manual-7:7:1"}
 START = """
 import json, os, pathlib, sys, time
 def tell(verdict, usage={"cost_usd": 0.25}, **failure):
@@ -218,7 +219,7 @@ def test_a_refusal_before_anything_is_started_leaves_a_record_that_nothing_was_p
     """Without it the cost of the cell would be unknown, and what was reserved for it would stay reserved."""
     path = job.directory / ".github" / "runner-e2e.yml"
     path.write_text(CATALOG.replace("{ profile: }", "{ profile: { credential: KEY } }") + "credentials: { KEY: }\n")
-    done = job.start("tell('passed')", KEY=" ")
+    done = job.start("tell('passed')", KEY=" ", **CLAIMED)
     assert done.returncode == 2, done.stdout + done.stderr
     assert obeyed(done.stdout)[-1].startswith("::error title=runner-e2e run::KEY is not set")
     outputs = job.outputs
@@ -234,7 +235,7 @@ def test_a_refusal_that_cannot_be_recorded_is_told(job: Job) -> None:
     path = job.directory / ".github" / "runner-e2e.yml"
     path.write_text(CATALOG.replace("{ profile: }", "{ profile: { credential: KEY } }") + "credentials: { KEY: }\n")
     (job.directory / ".runner-e2e").write_text("a file")
-    done = job.start("tell('passed')")
+    done = job.start("tell('passed')", **CLAIMED)
     assert done.returncode == 2, done.stdout + done.stderr
     (error,) = obeyed(done.stdout)
     assert "run: nothing was paid, and that cannot be recorded: " in done.stdout

@@ -82,7 +82,11 @@ def check_nonce(nonce: str, *, created_at: datetime) -> None:
     except ValueError:
         made = None
     if made is None:
-        raise RefusedError("the nonce of this run has no valid form", why="it is made when a dispatch is sent", fix=fix)
+        raise RefusedError(
+            "the nonce of this run has no valid form",
+            why="who sends a dispatch makes one such as 20261130t120000z-0123456789abcdef: UTC and 16 random digits",
+            fix=f"by hand leave it empty; for a sealed selection {fix}",
+        )
     if created_at - made > MAXIMUM_AGE:
         raise RefusedError(
             f"the nonce of this run is stale: it was made on {made:%Y-%m-%d %H:%M} UTC",

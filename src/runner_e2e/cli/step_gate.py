@@ -74,7 +74,8 @@ def plan() -> int:
     matrix = {} if unnamed else _matrix(catalog, cells, key)
     bill = bill_of(catalog, cells)
     reserved = "" if bill.reserved is None else str(bill.reserved)
-    gha.write_outputs({**matrix, "cells": str(bill.cells), "reserved": reserved})
+    credentials = json.dumps(sorted({name for cell in cells for name in cell.credentials}), separators=(",", ":"))
+    gha.write_outputs({**matrix, "cells": str(bill.cells), "reserved": reserved, "credentials": credentials})
     said = f"{count(bill.cells, 'cell')}, {expected_cost(cells)} an attempt"
     print(f"plan: {said}, at most {count(1 + catalog.retries, 'attempt')} each")
     if bill.reserved is None:

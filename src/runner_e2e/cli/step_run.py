@@ -47,6 +47,7 @@ def run_selected_cell() -> int:
     _check_claim()
     catalog = read_catalog(Path(gha.read_input("configuration", default=DEFAULT_CATALOG_PATH)))
     cell, key = _chosen(catalog)
+    _check_claim(cell)
     reporter = StepReporter()
     output = Path(gha.read_input("output", default=DEFAULT_OUTPUT)).resolve()
     try:
@@ -72,14 +73,14 @@ def run_selected_cell() -> int:
     return outcome.exit_code
 
 
-def _check_claim() -> None:
-    """Refuses where the job was given a claim, and it is not that of this attempt.
+def _check_claim(cell: Cell | None = None) -> None:
+    """Refuses a claim that is not that of this attempt, and none where *cell* is paid for.
 
-    A handle comes from the matrix of a campaign, so its job must have one. GitHub drops a job's output in which it
-    finds something that is masked, and an output that was dropped reads as empty.
+    GitHub drops a job's output in which it finds something that is masked, and an output that was dropped reads as
+    empty. Without a claim a rerun of this job alone would pay once more.
     """
     claim = gha.read_input("claim")
-    if claim or gha.read_input("handle"):
+    if claim or (cell is not None and (cell.credentials or cell.expected_cost)):
         from runner_e2e.dispatch.claim import check_claim
 
         contexts = gha.run_contexts()

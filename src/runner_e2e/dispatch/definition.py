@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from runner_e2e.dispatch.github_api import GitHubApi
-    from runner_e2e.lint.workflow import Block, Step, Workflow
+    from runner_e2e.lint.workflow import Block, Input, Step, Workflow
 
 __all__ = [
     "CAMPAIGN_INPUTS",
@@ -44,6 +44,7 @@ CAMPAIGN_WORKFLOW, CELL_WORKFLOW = READY_WORKFLOWS = ("paid-campaign.yml", "paid
 """The files of the ready workflows."""
 
 _CAMPAIGN, _CELL = (f"workflows-templates/{name}" for name in READY_WORKFLOWS)
+_CELL_NAME: Final = "Paid cell ${{ inputs.nonce || github.run_id }}"
 _SECRET: Final = re.compile(r"\bsecrets\s*\.\s*([A-Za-z_][A-Za-z0-9_]*)", re.IGNORECASE)
 
 
@@ -66,8 +67,8 @@ class Definition:
         """Whether it is there for what `runner-e2e dispatch` sends, and not for single cells that a person names."""
         if self.workflow is None:
             return True
-        names = {each.name for each in self.workflow.inputs("workflow_dispatch")}
-        return bool(names & set(CAMPAIGN_INPUTS)) or not _runs_named_cell(self.workflow)
+        named = any(each.name == "selection" for each in _inputs(self.workflow))
+        return named or not _runs_named_cell(self.workflow)
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -112,7 +113,7 @@ def dispatch_problems(
             what=f"{found.path} has no trigger `workflow_dispatch`", why="nothing can be sent to it", fix=take
         )
         return
-    declared = {each.name: each for each in workflow.inputs("workflow_dispatch")}
+    declared = {each.name: each for each in _inputs(workflow)}
     missing = [each for each in inputs if each not in declared]
     if missing:
         yield Problem(
@@ -151,11 +152,20 @@ def cell_problems(found: Definition | None, *, name: str, repository: str, branc
             fix=f"take it from {_CELL}",
         )
     yield from _without_claim(found, workflow, _CELL)
-    if "github.run_id" not in workflow.text("run-name"):
+    name_of_run = workflow.text("run-name")
+    if "github.run_id" not in name_of_run:
         yield Problem(
             what=f"the run-name of {found.path} does not end with the id of the run",
             why="`runner-e2e dispatch authorise-rerun` finds the claim of a run by its name",
-            fix="run-name: Paid cell ${{ github.run_id }}",
+            fix=f"run-name: {_CELL_NAME}",
+        )
+    elif (
+        any(each.name == "nonce" for each in workflow.inputs("workflow_dispatch")) and "inputs.nonce" not in name_of_run
+    ):
+        yield Problem(
+            what=f"the run-name of {found.path} does not end with the nonce, where it is given",
+            why="`runner-e2e dispatch authorise-rerun` finds the claim of a run by its name",
+            fix=f"run-name: {_CELL_NAME}",
         )
 
 
@@ -172,6 +182,11 @@ def _runs_named_cell(workflow: Workflow) -> bool:
     """Whether a step runs the cell whose id it is given, and none that a matrix names by its handle."""
     runs = [arguments for arguments in _arguments(workflow) if arguments.text("command") == "run"]
     return any(not arguments.text("handle") for arguments in runs)
+
+
+def _inputs(workflow: Workflow) -> tuple[Input, ...]:
+    """The inputs of a dispatch, with their settings."""
+    return workflow.inputs("workflow_dispatch")
 
 
 def _steps(workflow: Workflow) -> list[Step]:

@@ -102,7 +102,7 @@ def test_the_paid_template_keeps_keys_in_one_step_and_the_id_in_two() -> None:
     assert list(workflow["jobs"]) == ["gate", "plan", "claim", "cell", "results"]
     job = workflow["jobs"]["cell"]
     assert [name for name, each in workflow["jobs"].items() if "environment" in each] == ["cell"]
-    assert job["needs"] == ["gate", "claim"]
+    assert job["needs"] == ["gate", "plan", "claim"]
     text = json.dumps(workflow)
     with_secrets = [step for step in job["steps"] if "secrets." in json.dumps(step)]
     assert [step["id"] for step in with_secrets] == ["run"]
