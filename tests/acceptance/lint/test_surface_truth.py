@@ -85,6 +85,12 @@ CASES = {
     "name of the job with a comparison": "    name: Job ${{ inputs.selected-id == 'x' }}\n" + step("true"),
     "expression in echo": step("echo '${{ inputs.selected-id }}'", name="one"),
     "python": step("python3 - <<'END'\nimport os\nprint(os.environ['ID'])\nEND"),
+    "name of a test": step(
+        "cat > a.test.js <<'END'\nrequire('node:test')(process.env.ID, () => {})\nEND\nnode --test a.test.js"
+    ),
+    "name of a test, with its length": step(
+        "cat > a.test.js <<'END'\nrequire('node:test')(String(process.env.ID.length))\nEND\nnode --test a.test.js"
+    ),
     "python, quiet": step("python3 - <<'END'\nimport os\nlen(os.environ['ID'])\nEND"),
 }
 COMPARED = {"log", "step summary", "step name", "job name"}

@@ -221,3 +221,58 @@ def test_a_suite_that_is_too_large(tmp_path: Path) -> None:
     low = leaks(tmp_path, rule="unanalysable-script", least=Confidence.LOW)
     assert low == {(".github/workflows/w.yml", 8)}
     assert leaks(tmp_path, rule="unanalysable-script") == set()
+
+
+# --- Names of tests.
+
+PLAIN_NODE = "const { test } = require('node:test')\ntest(process.env.CELL, () => {})\n"
+NESTED = "test('a', async (t) => { await t.test(process.env.CELL, () => {}) })\n"
+PARAMETERS = PYTHON.replace("def", "@pytest.mark.parametrize('c', [os.environ['CELL']])\ndef")
+TITLE = "{name}(`case ${{process.env.CELL}}`, () => {{}})\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "text", "shown"),
+    [
+        ("node --test", "a.test.js", TITLE.format(name="test"), Confidence.HIGH),
+        ("npx mocha", "test/a.js", TITLE.format(name="describe"), Confidence.HIGH),
+        ("bun test", "a.test.ts", TITLE.format(name="it.only"), Confidence.HIGH),
+        ("npx vitest run", "a.test.ts", TITLE.format(name="describe.skip"), Confidence.HIGH),
+        ("npx jest --verbose a b", "a.test.js", TITLE.format(name="it"), Confidence.HIGH),
+        ("npx jest", "a.test.js", TITLE.format(name="beforeEach"), None),
+        ("npx jest", "a.test.js", "it.each([process.env.CELL])('case %s', () => {})\n", Confidence.HIGH),
+        ("npx jest", "a.test.js", "it.each([process.env.CELL])('case', () => {})\n", None),
+        ("npx jest", "a.test.js", "describe.each([{ id: process.env.CELL }])('case $id', () => {})\n", Confidence.HIGH),
+        ("npx playwright test --reporter=list", "a.spec.ts", TITLE.format(name="test"), Confidence.HIGH),
+        ("npx playwright test", "a.spec.ts", TITLE.format(name="test"), Confidence.LOW),
+        ("npx playwright install", "a.spec.ts", TITLE.format(name="test"), None),
+        ("node a.js", "a.js", PLAIN_NODE, Confidence.HIGH),
+        ("node --test", "a.test.js", NESTED, Confidence.HIGH),
+        ("pytest -v", "test_a.py", PARAMETERS, Confidence.HIGH),
+        ("pytest", "test_a.py", PARAMETERS, Confidence.LOW),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_test_stands_in_the_log(
+    command: str, path: str, text: str, shown: Confidence | None, tmp_path: Path
+) -> None:
+    text = text.replace("test_it()", "test_it(c)").replace("import os\n", "import os\nimport pytest\n")
+    lay_out(tmp_path, {path: text, ".github/workflows/w.yml": f"{HEAD}      - run: {command}\n"})
+    found = {
+        least
+        for least in Confidence
+        if path in {place[0] for place in leaks(tmp_path, rule="confidential-log", least=least)}
+    }
+    assert (max(found) if found else None) == shown
+
+
+def test_of_several_files_some_runners_show_only_the_names_that_fail(tmp_path: Path) -> None:
+    lay_out(tmp_path, {"a.test.js": TITLE.format(name="test"), "b.test.js": "test('b', () => {})\n"})
+    lay_out(tmp_path, {".github/workflows/w.yml": f"{HEAD}      - run: npx jest\n"})
+    assert not {path for path, _ in leaks(tmp_path, rule="confidential-log")} & {"a.test.js"}
+    assert ("a.test.js", 1) in leaks(tmp_path, rule="confidential-log", least=Confidence.LOW)
+
+
+@pytest.mark.parametrize(("command", "path"), [("bun test", "a.test.ts"), ("npx playwright test", "e2e/a.spec.ts")])
+def test_tests_of_other_runners_are_followed(command: str, path: str, tmp_path: Path) -> None:
+    lay_out(tmp_path, {path: NODE, ".github/workflows/w.yml": f"{HEAD}      - run: {command}\n"})
+    assert leaks(tmp_path) == {(path, 2)}

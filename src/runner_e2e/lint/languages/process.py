@@ -65,10 +65,12 @@ class Tests:
     """Tests that a runner of this *style* calls: ``pytest``, ``unittest``, ``javascript``.
 
     *names*: the class and the function that are asked for, and, behind ``*``, a part of the name; none: all.
+    *titled*: the log has the name of each test, and not only of those that fail.
     """
 
     style: str
     names: tuple[str, ...] = ()
+    titled: bool = False
 
 
 class Process(ABC):
@@ -169,6 +171,10 @@ class Process(ABC):
     @abstractmethod
     def print_error(self, text: Value, start: int, end: int) -> None:
         """Writes to standard error."""
+
+    @abstractmethod
+    def print_title(self, title: Value, start: int, end: int) -> None:
+        """The name of a test, which its runner writes: always where the tests are ``titled``, else when it fails."""
 
     @abstractmethod
     def publish(self, value: Value, start: int, end: int, subject: str) -> None:

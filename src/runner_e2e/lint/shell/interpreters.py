@@ -261,12 +261,9 @@ def _modules(module: str, call: Invocation) -> tuple[str, ...]:
     return tuple(f"{folder}{stem}{end}" for folder in folders for end in (".py", "/__main__.py"))
 
 
-def run_tests(  # noqa: PLR0913 - a program, and what is called of it
-    machine: Machine, call: Invocation, language: str, path: str, *, style: str, names: tuple[str, ...]
-) -> bool:
-    """Follows the file at *path* with the tests in it; False when there is none."""
-    line = CommandLine(kind="file")
-    return _run_script(machine, call, language, path, line, Tests(style=style, names=names))
+def run_tests(machine: Machine, call: Invocation, language: str, path: str, tests: Tests) -> bool:
+    """Follows the file at *path* with the *tests* in it; False when there is none."""
+    return _run_script(machine, call, language, path, CommandLine(kind="file"), tests)
 
 
 def _run_script(  # noqa: PLR0913, PLR0917 - a program, and how it is run

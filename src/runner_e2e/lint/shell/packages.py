@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.records import dataclass
@@ -75,6 +76,9 @@ def run(machine: Machine, call: Invocation) -> bool:
     if name in ("npx", "pnpx", "bunx", "uvx") or (name in ("npm", "pnpm", "yarn") and verb in ("exec", "x", "dlx")):
         rest = arguments if name.endswith("x") else arguments[1:]
         return _execute(machine, call, name, rest)
+    if name == "bun" and verb == "test":  # no script of this name
+        machine.start(call.running((replace(call.fields[0], value=Value.literal("bun test")), *arguments[1:])))
+        return True
     if name in ("npm", "pnpm", "yarn", "bun"):
         return _script(machine, call, name, arguments, directory)
     if verb == "run":

@@ -25,7 +25,7 @@ from runner_e2e.lint.shell.filesystem import (
 )
 from runner_e2e.lint.shell.ir import Foreign, Simple
 from runner_e2e.lint.shell.machine import Invocation, ShellStart
-from runner_e2e.lint.shell.state import NULL, Channel, Field, State, Variable
+from runner_e2e.lint.shell.state import NULL, UNCAPTURED, Channel, Field, State, Variable
 from runner_e2e.lint.source import Source
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Taint, Value, merged
 
@@ -179,6 +179,13 @@ class ShellProcess(Process):
     def print_error(self, text: Value, start: int, end: int) -> None:
         """See :meth:`Process.print_error`."""
         write_channel(self.machine, self.state, 2, text, self._span(start, end))
+
+    def print_title(self, title: Value, start: int, end: int) -> None:
+        """See :meth:`Process.print_title`."""
+        if title.taints:
+            shown = title if self.tests is None or self.tests.titled else title.weakened(Confidence.LOW)
+            number = UNCAPTURED if UNCAPTURED in self.state.descriptors else 1
+            write_channel(self.machine, self.state, number, shown + Value.literal("\n"), self._span(start, end))
 
     def publish(self, value: Value, start: int, end: int, subject: str) -> None:
         """See :meth:`Process.publish`."""

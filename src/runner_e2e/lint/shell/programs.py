@@ -40,7 +40,7 @@ __all__ = ["run"]
 _Model: TypeAlias = Callable[["Machine", "Invocation"], None]
 
 _MAX_NESTED = 24
-_TEST_RUNNERS = ("pytest", "py.test", "vitest", "jest", "mocha")
+_TEST_RUNNERS = ("pytest", "py.test", "vitest", "jest", "mocha", "playwright", "bun test")
 _RUNS_TESTS = frozenset({"-m", "--test"})
 """Options by which an interpreter may run a test runner."""
 

@@ -19,6 +19,7 @@ __all__ = [
     "LOG",
     "NULL",
     "READING",
+    "UNCAPTURED",
     "Channel",
     "CommandFile",
     "Field",
@@ -201,6 +202,9 @@ class Channel:
 
 
 LOG = Channel("log")
+
+UNCAPTURED = -1
+"""The descriptor on which a runner of tests keeps its standard output while it captures that of the tests."""
 NULL = Channel("null")
 
 

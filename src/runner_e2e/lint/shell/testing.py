@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from runner_e2e.lint.contexts import WORKSPACE
 from runner_e2e.lint.globs import Globs
 from runner_e2e.lint.languages import language_of
+from runner_e2e.lint.languages.process import Tests
 from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell import interpreters
 from runner_e2e.lint.shell.filesystem import path_keys, write_channel
 from runner_e2e.lint.shell.machine import ExhaustedError
-from runner_e2e.lint.shell.state import Channel, exact
+from runner_e2e.lint.shell.state import NULL, UNCAPTURED, Channel, exact
 from runner_e2e.lint.values import EMPTY, Confidence, Taint, Value, merged
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class _Suite:
     names: Mapping[str, tuple[str, ...]]
     captured: bool = False
     """Whether the log shows what tests print only where they fail."""
+    titled: bool = False
+    """Whether it shows the names of those that do not fail."""
 
 
 def under_coverage(call: Invocation) -> Invocation | None:
@@ -143,7 +146,8 @@ def _follow(machine: Machine, call: Invocation, suite: _Suite, files: list[str])
     shown, captured = state.descriptors, machine.fresh()
     if suite.captured:
         state.files[captured] = EMPTY
-        state.descriptors = {**shown, 1: Channel("file", captured), 2: Channel("file", captured)}
+        kept = shown.get(1, NULL)
+        state.descriptors = {**shown, 1: Channel("file", captured), 2: Channel("file", captured), UNCAPTURED: kept}
     options, begun = machine.options, machine.steps
     complete = len(files) <= _MAX_FILES
     try:
@@ -170,7 +174,8 @@ def _follow_one(machine: Machine, call: Invocation, suite: _Suite, path: str) ->
     language = "python" if path.endswith(".py") else "javascript"
     copy = replace(call, state=call.state.copy())
     try:
-        interpreters.run_tests(machine, copy, language, path, style=suite.style, names=suite.names.get(path, ()))
+        tests = Tests(style=suite.style, names=suite.names.get(path, ()), titled=suite.titled)
+        interpreters.run_tests(machine, copy, language, path, tests)
     except ExhaustedError:
         deadline = machine.options.deadline
         if deadline is not None and time.process_time() > deadline:
@@ -277,7 +282,8 @@ def _pytest(folders: _Folders, arguments: tuple[str, ...]) -> _Suite:
     if re.fullmatch(r"\w+", keyword) and keyword != "not":
         chosen = {path: (*names, f"*{keyword}") for path, names in chosen.items()}
     captured = not _SHOWING & shown and options.get("--capture") != "no"
-    return _Suite(files=tuple(chosen), style="pytest", names=chosen, captured=captured)
+    titled = any(re.fullmatch(r"--verbose|-[a-z]*v[a-z]*|-r[A-Za-z]*[AP]|--collect-only|--co", one) for one in shown)
+    return _Suite(files=tuple(chosen), style="pytest", names=chosen, captured=captured, titled=titled)
 
 
 def _pytest_settings(folders: _Folders) -> Mapping[str, str]:
@@ -353,10 +359,14 @@ _VALUES = frozenset(
     | {"--test-reporter-destination", "--test-concurrency", "--env-file", "--environment", "--coverage.provider"}
 )
 _COMMANDS = frozenset({"run", "watch", "dev", "test"})
+_REPORTS = frozenset({"--verbose", "verbose", "tree", "tap", "list", "line", "github"})
+"""What makes a runner show the names of tests that do not fail."""
 
 
-def _javascript(expression: re.Pattern[str], *, paths: bool) -> Reader:
-    """*paths*: operands are files, folders or globs; else they are parts of paths."""
+def _javascript(expression: re.Pattern[str], *, paths: bool, titled: bool | None = None) -> Reader:
+    """*paths*: operands are files, folders or globs; else they are parts of paths. *titled*: whether the names of tests
+    are shown; None: where that is asked for, or only one file runs.
+    """
 
     def read(folders: _Folders, arguments: tuple[str, ...]) -> _Suite:
         operands, options = _split(arguments, _VALUES)
@@ -371,14 +381,24 @@ def _javascript(expression: re.Pattern[str], *, paths: bool) -> Reader:
             files = [path for path in everything if _PROGRAM.search(path) and globs.match(path)]
         else:
             files = [path for path in everything if expression.search(path) and any(map(path.__contains__, operands))]
-        return _Suite(files=tuple(dict.fromkeys(files)), style="javascript", names={})
+        shown = len(files) == 1 or bool(_REPORTS & {*arguments, *options.values()}) if titled is None else titled
+        return _Suite(files=tuple(dict.fromkeys(files)), style="javascript", names={}, titled=shown)
 
     return read
 
 
 def _mocha(folders: _Folders, arguments: tuple[str, ...]) -> _Suite:
     operands, _ = _split(arguments, _VALUES)
-    return _javascript(_PROGRAM, paths=True)(folders, arguments if operands else (*arguments, "test"))
+    read = _javascript(_PROGRAM, paths=True, titled=True)
+    return read(folders, arguments if operands else (*arguments, "test"))
+
+
+def _playwright(folders: _Folders, arguments: tuple[str, ...]) -> _Suite:
+    if arguments[:1] != ("test",):
+        return _Suite(files=(), style="javascript", names={})
+    suite = _javascript(_SPEC, paths=False)(folders, arguments[1:])
+    # On CI it shows dots, how many files there are.
+    return replace(suite, titled=bool(_REPORTS & {word.removeprefix("--reporter=") for word in arguments}))
 
 
 RUNNERS: dict[str, Reader] = {
@@ -388,6 +408,8 @@ RUNNERS: dict[str, Reader] = {
     "vitest": _javascript(_SPEC, paths=False),
     "jest": _javascript(_JEST, paths=False),
     "mocha": _mocha,
-    "node --test": _javascript(_NODE, paths=True),
+    "playwright": _playwright,
+    "bun test": _javascript(_JEST, paths=False, titled=True),
+    "node --test": _javascript(_NODE, paths=True, titled=True),
 }
 """Test runners by their names."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.languages.javascript.values import ANY, Js, Thing, either, of_thing
+from runner_e2e.lint.languages.javascript.values import ANY, Js, Thing, either, of_thing, taints_of
+from runner_e2e.lint.values import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from runner_e2e.lint.languages.javascript.machine import Call
 
@@ -33,6 +34,9 @@ _BLOCKS = (
     ),
     *("beforeEach", "afterEach", "beforeAll", "afterAll", "before", "after", "setup", "teardown"),
 )
+_TITLED = frozenset(_BLOCKS) - {
+    *("beforeEach", "afterEach", "beforeAll", "afterAll", "before", "after", "setup", "teardown")
+}
 _OTHERS = ("expect", "vi", "vitest", "jest", "assert", "chai", "should", "mock", "expectTypeOf", "sinon")
 _VARIANTS = ("only", "skip", "todo", "concurrent", "sequential", "failing", "serial", "step", "fails")
 
@@ -47,22 +51,38 @@ def given(name: str) -> Js:
 
 def _block(name: str) -> Thing:
     """``test(name, function)``, with ``test.only`` and ``test.each``."""
-    thing = Thing("harmless", native=lambda call: _run(call, ANY), data=name)
+    titled = name in _TITLED
+    thing = Thing("harmless", native=lambda call: _run(call, ANY, titled=titled), data=name)
     for variant in _VARIANTS:
-        again = Thing("harmless", native=lambda call: _run(call, ANY), data=f"{name}.{variant}")
+        again = Thing("harmless", native=lambda call: _run(call, ANY, titled=titled), data=f"{name}.{variant}")
         again.put("each", _each())
         thing.put(variant, of_thing(again))
     thing.put("each", _each())
     thing.put("for", _each())
     for part in ("test", "describe", "it"):  # `node:test` and the test of a test
         if part != name:
-            thing.put(part, of_thing(Thing("harmless", native=lambda call: _run(call, ANY), data=f"{name}.{part}")))
+            thing.put(part, of_thing(_test(f"{name}.{part}")))
     return thing
 
 
-def _run(call: Call, value: Js) -> Js:
+def _test(name: str) -> Thing:
+    titled = name.rpartition(".")[2] in {*_TITLED, "step"}
+    return Thing("harmless", native=lambda call: _run(call, ANY, titled=titled), data=name)
+
+
+def _print_title(call: Call, more: Iterable[Js] = ()) -> None:
+    """The name of a test. *more*: what is put into it where it says so."""
+    title, place = call.text(0), call.passed(0)
+    if any("%" in text or "$" in text for text in title.constants or ()):
+        title = title + Value.of(taint for one in more for taint in taints_of(one))
+    call.machine.process.print_title(title, place.start, place.end)
+
+
+def _run(call: Call, value: Js, *, titled: bool) -> Js:
     """Calls the functions that a block is given, with *value*, or with the test itself."""
     machine = call.machine
+    if titled:
+        _print_title(call)
     passed = of_thing(_context()) if value == ANY else value
     for one in call.arguments:
         for thing in one.value.things:
@@ -74,7 +94,7 @@ def _run(call: Call, value: Js) -> Js:
 def _context() -> Thing:
     thing = Thing("harmless", data="t")
     for name in ("test", "describe", "step", "before", "after", "beforeEach", "afterEach"):
-        thing.put(name, of_thing(Thing("harmless", native=lambda call: _run(call, ANY), data=f"t.{name}")))
+        thing.put(name, of_thing(_test(f"t.{name}")))
     return thing
 
 
@@ -87,6 +107,7 @@ def _each() -> Js:
 
         def block(call: Call) -> Js:
             machine = call.machine
+            _print_title(call, cells)
             for one in call.arguments:
                 for thing in one.value.things:
                     if thing.is_function:

@@ -27,6 +27,7 @@ from runner_e2e.lint.languages.python.objects import (
     Text,
     join_all,
 )
+from runner_e2e.lint.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,6 +230,7 @@ class Collected:
             names = self._names(self.interpreter.evaluate(given[0]))
             rows = self.interpreter.items(self.interpreter.evaluate(given[1]))
             row = self.interpreter.element(rows)
+            self._show_names(row, given[1])
             if len(names) == 1:
                 found[names[0]] = row
                 continue
@@ -237,6 +239,10 @@ class Collected:
                 at = [one.items[index] for one in values if index < len(one.items)]
                 found[name] = join_all(at) if at else NOTHING
         return found
+
+    def _show_names(self, row: Object, node: ast.expr) -> None:
+        """The name of a test has its parameters."""
+        self.interpreter.process.print_title(Value.of(self.interpreter.taints(row)), *self.interpreter.span(node))
 
     def _names(self, given: Object) -> list[str]:
         if isinstance(given, Text):
