@@ -368,8 +368,9 @@ def test_records_of_an_earlier_attempt_are_not_those_of_a_later_one(scene: Scene
     mixed = [*[each for each in first if each.handle == HANDLES[0]], *[e for e in second if e.handle == HANDLES[1]]]
     settled = settle_run(scene.api, claim, HANDLES, mixed)
     assert settled is not None
-    # $0.25 are known; the other cell began, and its half of the $4.00 is kept.
-    assert settled.charged == 2_250_000
+    # $0.25 are known; the other cell began, and its half of the $4.00 is kept. The run itself knew more.
+    assert (settled.joined.actual, settled.joined.kept) == (250_000, 2_000_000)
+    assert (settled.charged, scene.kept()[1].charged) == (None, 500_000)
 
 
 def test_forged_records_do_not_make_the_ledger_unreadable(scene: Scene, api: GitHubApi) -> None:
@@ -416,3 +417,140 @@ def test_the_reservation_of_a_twin_stays_where_the_other_has_the_claim(scene: Sc
     player.play()
     assert len(player.payments) == 2
     assert [(each.key, each.state, each.charged) for each in scene.kept()] == [(entry.key, "settled", 500_000)]
+
+
+def authorised(scene: Scene, run: Run, cost: int | None = None) -> Claim:
+    record = read_last_attempt(scene.api, run.id)
+    return authorise_within_caps(scene.api, record, nonce_of(record), cost=cost)
+
+
+def states(scene: Scene) -> list[tuple[str, str]]:
+    return [(each.key, each.state) for each in scene.kept()]
+
+
+def test_what_a_cancelled_run_reserved_and_never_claimed_is_given_back(scene: Scene) -> None:
+    """The cap has room for one attempt, and the run was cancelled between its reservation and its claim."""
+    scene.ledger.set_caps(day=4 * DOLLAR)
+    player, run = scene.player(), scene.scheduled()
+    lost(scene, player, run, lambda: bool(scene.kept()))
+    assert states(scene) == [(f"run-{run.id}", "reserved")]
+    authorised(scene, run)
+    assert states(scene) == [(f"run-{run.id}", "released"), (f"run-{run.id}-2", "reserved")]
+    player.rerun(run)
+    player.play()
+    assert len(player.payments) == 2
+    assert states(scene)[1:] == [(f"run-{run.id}-2", "settled")]
+    assert scene.ledger.spent("day") == 500_000
+
+
+def test_what_an_authorised_rerun_of_some_jobs_did_not_pay_is_given_back(scene: Scene) -> None:
+    """Jobs that were taken over, which have paid, are listed in such an attempt as they were."""
+    scene.ledger.set_caps(day=8 * DOLLAR)
+    player, run = scene.player(), scene.scheduled()
+    scene.double.faults.order("forbidden", "PUT", "contents", skip=1)
+    player.play()  # the job that settles has failed
+    for attempt in (2, 3):
+        authorised(scene, run)
+        scene.state.clock.sleep(60)
+        player.rerun(run, job="Results")
+        player.play()
+        assert len(player.payments) == 2, attempt
+        assert dict(states(scene))[f"run-{run.id}-{attempt}"] == "reserved"
+    authorised(scene, run)
+    assert states(scene) == [
+        (f"run-{run.id}", "settled"), (f"run-{run.id}-2", "released"), (f"run-{run.id}-3", "released"),
+        (f"run-{run.id}-4", "reserved"),
+    ]  # fmt: skip
+
+
+def test_what_may_have_been_paid_is_not_given_back(scene: Scene) -> None:
+    """A machine was lost while it paid, nothing was settled, and somebody has removed the claims."""
+    scene.ledger.set_caps(day=8 * DOLLAR)
+    player, run = scene.player(), scene.scheduled()
+    scene.double.faults.order("forbidden", "PUT", "contents", skip=1)
+    player.play()
+    assert player.payments
+    scene.state.refs = {name: sha for name, sha in scene.state.refs.items() if "claims" not in name}
+    authorised(scene, run)
+    assert states(scene) == [(f"run-{run.id}", "reserved"), (f"run-{run.id}-2", "reserved")]
+
+
+def test_what_goes_on_is_not_given_back(scene: Scene) -> None:
+    player, run = scene.player(), scene.scheduled()
+    scene.ledger.set_caps(day=8 * DOLLAR)
+    while not scene.kept():
+        assert player.turn()
+    authorised(scene, run)
+    assert states(scene) == [(f"run-{run.id}", "reserved"), (f"run-{run.id}-2", "reserved")]
+
+
+def test_the_reservation_of_twins_is_given_back_only_where_no_twin_can_pay_from_it(scene: Scene) -> None:
+    scene.ledger.set_caps(day=12 * DOLLAR)
+    player, runs = scene.player(), scene.sent(2)
+    while not scene.kept():
+        assert player.turn()
+    (entry,) = scene.kept()
+    run = next(each for each in runs if entry.key == f"run-{each.id}")
+    player.switch_off(run)
+    while run.last.status != "completed":
+        assert player.turn()
+    assert not any("claims" in ref for ref in scene.state.refs)
+    authorised(scene, run)  # which takes the claim for it
+    assert states(scene) == [(entry.key, "reserved"), (f"{entry.key}-2", "reserved")]
+    authorised(scene, run)
+    assert states(scene) == [(entry.key, "released"), (f"{entry.key}-2", "reserved")]
+
+
+def test_another_amount_for_an_authorised_attempt_is_refused(scene: Scene) -> None:
+    scene.ledger.set_caps(day=9 * DOLLAR)
+    player, run = scene.player(), scene.scheduled()
+    player.play()
+    authorised(scene, run, DOLLAR)
+    assert authorised(scene, run).attempt == 2
+    with pytest.raises(RefusedError, match=r"authorised already, with \$1\.00 reserved for it"):
+        authorised(scene, run, 4 * DOLLAR)
+    player.rerun(run)
+    player.play()
+    why = player.why(run, "Claim")
+    assert "this run may cost $4.00, and $1.00 are reserved" in why
+    assert f"authorise-rerun {run.id} --cost 4.00" in why
+    # It paid nothing, so it takes nothing of the cap.
+    assert authorised(scene, run, 4 * DOLLAR).attempt == 3
+    assert states(scene)[1:] == [(f"run-{run.id}-2", "released"), (f"run-{run.id}-3", "reserved")]
+
+
+def test_a_run_that_paid_while_the_ledger_was_made_counts_in_it(scene: Scene) -> None:
+    player, run = scene.player(), scene.scheduled()
+    while not player.payments:
+        assert player.turn()
+    scene.ledger.set_caps(day=4 * DOLLAR)
+    player.play()
+    (entry,) = scene.kept()
+    assert (entry.key, entry.nonce, entry.reserved) == (f"run-{run.id}", f"schedule-{run.id}", None)
+    assert (entry.state, entry.charged, entry.cells, entry.run) == ("settled", 500_000, 2, run.id)
+
+
+def test_who_knows_less_does_not_write_over_what_is_settled(scene: Scene) -> None:
+    """The job that settles is run again when the artifacts are gone."""
+    scene.ledger.set_caps(day=20 * DOLLAR)
+    player, run = scene.player(paid=3.0), scene.scheduled()
+    player.play()
+    claim = Claim(nonce=f"schedule-{run.id}", run=run.id, attempt=1)
+    records = records_in(BytesIO(run.artifacts[0].content))[0]
+    for left, charged in ((records, 6 * DOLLAR), (records[:1], None), ([], None)):
+        settled = settle_run(scene.api, claim, HANDLES, left, inside=False)
+        assert settled is not None
+        assert settled.charged == charged
+        assert scene.kept()[0].charged == 6 * DOLLAR
+
+
+def test_a_second_claim_of_a_run_does_not_write_over_its_reservation(scene: Scene, api: GitHubApi) -> None:
+    scene.ledger.set_caps(day=8 * DOLLAR)
+    run = scene.scheduled()
+    bill = Bill(cells=1, reserved=DOLLAR)
+    claim_within_caps(api, Claim(nonce=f"manual-{run.id}", run=run.id, attempt=1), bill, commit=run.sha)
+    before = scene.kept()
+    with pytest.raises(RefusedError, match=rf"run-{run.id} stands in the shared ledger for another nonce already"):
+        claim_within_caps(api, Claim(nonce="other", run=run.id, attempt=1), bill, commit=run.sha)
+    assert scene.kept() == before
+    assert "refs/runner-e2e/claims/other" not in scene.state.refs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from tests.github_double.state import Run, State
 from runner_e2e.cells.handles import handle, random_key
 from runner_e2e.cells.sealed import new_nonce, seal
 from runner_e2e.dispatch.github_api import GitHubApi
-from runner_e2e.dispatch.shared_ledger import BRANCH, Entry, SharedLedger
+from runner_e2e.dispatch.shared_ledger import BRANCH, SharedLedger
 from runner_e2e.report.billing import Usage
 from runner_e2e.report.results import Exit, Host, Output, Result, Retry, write_result
 
@@ -546,17 +547,29 @@ def test_a_cell_that_is_refused_before_it_starts_costs_nothing(job: Job, ledger:
     assert ledger.spent("day") == 0
 
 
-def test_nothing_to_settle(job: Job, ledger: SharedLedger) -> None:
+def test_what_was_never_reserved_counts_where_there_is_a_ledger_by_now(job: Job, ledger: SharedLedger) -> None:
     plan = planned(job)
+    claim = f"manual-{job.run.id}:{job.run.id}:1"
+    inputs: dict[str, Any] = {"github_token": "token-of-alice", "claim": claim, "matrix": plan["matrix"]}
+    assert "settle: nothing was reserved for this run" in job.step("settle", **inputs).stdout
+    ledger.set_caps(day=DOLLAR)
+    for entry in json.loads(plan["matrix"])["include"]:
+        record(job, entry["handle"], known(0.25))
+    done = job.step("settle", **inputs)
+    assert f"settle: run-{job.run.id} has cost $0.50 of an unknown amount reserved" in done.stdout
+    assert ledger.spent("day") == 500_000
+
+
+def test_what_is_settled_stays_where_its_records_are_gone(job: Job, ledger: SharedLedger) -> None:
+    ledger.set_caps(day=DOLLAR)
+    plan = single(job)
+    record(job, handle(random_key(), CANARY), known(0.25))
     inputs: dict[str, Any] = {
-        "github_token": "token-of-alice",
-        "claim": f"n:{job.run.id}:1",
-        "matrix": plan["matrix"],
-    }
-    assert "settle: nothing was reserved for this run" in job.step("settle", **inputs).stdout
-    ledger.reserve([Entry(key="run-1", campaign="run-1", owner="run-1", nonce="other", cells=1, reserved=1)])
-    assert "settle: nothing was reserved for this run" in job.step("settle", **inputs).stdout
-    assert ledger.spent("day") == 1
+        "github_token": "token-of-alice", "claim": f"manual-{job.run.id}:{job.run.id}:1", "cells": plan["cells"]
+    }  # fmt: skip
+    assert "has cost $0.25 of" in job.step("settle", **inputs).stdout
+    shutil.rmtree(job.directory / "results")
+    assert f"run-{job.run.id} stays settled at $0.25" in job.step("settle", **inputs).stdout
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ def _tell(settled: Settlement) -> None:
         print(gha.annotation("warning", problem, title=TITLE))
     unknown = sum(cell.kept > 0 for cell in joined.cells)
     reserved = "an unknown amount" if entry.reserved is None else usd(entry.reserved)
-    if settled.charged is None:
+    if settled.charged is None and entry.charged is not None:
+        said = f"{entry.key} stays settled at {usd(entry.charged)}: less is known of its cost than before"
+    elif settled.charged is None:
         said = f"{entry.key} keeps its reservation of {reserved}: the cost of {count(unknown, 'cell')} is not known"
     else:
         said = f"{entry.key} has cost {usd(settled.charged)} of {reserved} reserved"

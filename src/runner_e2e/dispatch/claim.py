@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.cells.sealed import check_nonce, is_nonce
-from runner_e2e.dispatch.answers import patience, problem_of
+from runner_e2e.dispatch.answers import patience, problem_of, server_text
 from runner_e2e.dispatch.github_api import UnknownOutcomeError, segment
 from runner_e2e.dispatch.records import moment_of, value_of
 from runner_e2e.errors import GitHubError, RefusedError
@@ -250,7 +250,7 @@ def _create(api: GitHubApi, ref: str, content: Mapping[str, str], *, commit: str
     for pause in _PAUSES:
         try:
             answer = _post(api, "git/refs", {"ref": f"refs/{ref}", "sha": tag})
-            refused = None if answer.status == 201 else _not_created(ref)
+            refused = None if answer.status == 201 else _not_created(ref, answer)
         except UnknownOutcomeError as error:
             refused = error
         # Also after a success: what counts is what everybody reads.
@@ -262,9 +262,12 @@ def _create(api: GitHubApi, ref: str, content: Mapping[str, str], *, commit: str
     raise refused or GitHubError(f"refs/{ref} was created and cannot be read", fix="try again")
 
 
-def _not_created(ref: str) -> GitHubError:
+def _not_created(ref: str, answer: Answer) -> GitHubError:
+    said = server_text(answer)
     return GitHubError(
-        f"GitHub does not create refs/{ref}", why="the answer was 422, and nobody holds it", fix="try again"
+        f"GitHub does not create refs/{ref}",
+        why="the answer was 422, and nobody holds it" + (f": {said}" if said else ""),
+        fix="try again; where a rule of the repository forbids it, let refs/runner-e2e/ out of it",
     )
 
 

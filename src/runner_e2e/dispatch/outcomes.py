@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.downloads import CellRecord
     from runner_e2e.report.results import Verdict
 
-__all__ = ["MOST_OF_A_CELL", "PAID_STEP", "CellOutcome", "Expected", "JobState", "Joined", "join"]
+__all__ = ["MOST_OF_A_CELL", "PAID_STEP", "CellOutcome", "Expected", "JobState", "Joined", "join", "nothing_paid"]
 
 PAID_STEP: Final = "Run the cell"
 """The step of the template that pays."""
@@ -131,6 +131,11 @@ def join(expected: Sequence[Expected], records: Iterable[CellRecord], jobs: Sequ
     )
 
 
+def nothing_paid(jobs: Sequence[JobState]) -> bool:
+    """Whether none of *jobs*, which are all of an attempt, came to a paid step, whatever they are called."""
+    return all(job.name.rpartition(" / ")[2] in _OTHER_JOBS or job.paid == "no" for job in jobs if job.began)
+
+
 def _with_records(cell: Expected, records: Sequence[CellRecord], problems: list[str]) -> CellOutcome:
     made: dict[tuple[str, int], list[CellRecord]] = defaultdict(list)
     for record in records:
@@ -193,9 +198,7 @@ def _tells_cells(jobs: Sequence[JobState]) -> bool:
 
     So it is where jobs are named by cells, or only jobs began that do not pay. A workflow may name its jobs otherwise.
     """
-    return any(job.handle for job in jobs) or all(
-        job.name.rpartition(" / ")[2] in _OTHER_JOBS or job.paid == "no" for job in jobs if job.began
-    )
+    return any(job.handle for job in jobs) or nothing_paid(jobs)
 
 
 def _unknown(cell: Expected, note: str) -> CellOutcome:

@@ -11,9 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner_e2e.dispatch.campaign import PlannedCell
-from runner_e2e.dispatch.claim import CLAIMS, RERUNS, Claim, authorise, find_holder, take_claim
+from runner_e2e.dispatch.claim import (
+    CLAIMS,
+    RERUNS,
+    Claim,
+    authorise,
+    find_holder,
+    manual_nonce,
+    scheduled_nonce,
+    take_claim,
+)
 from runner_e2e.dispatch.money import BudgetError, micros, usd
-from runner_e2e.dispatch.outcomes import join
+from runner_e2e.dispatch.outcomes import join, nothing_paid
 from runner_e2e.dispatch.records import moment_of, read_run
 from runner_e2e.dispatch.run_results import job_states
 from runner_e2e.dispatch.shared_ledger import SharedLedger
@@ -22,6 +31,7 @@ from runner_e2e.errors import GitHubError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from runner_e2e.cells.model import Catalog, Cell
     from runner_e2e.dispatch.downloads import CellRecord
@@ -74,15 +84,18 @@ def claim_within_caps(api: GitHubApi, claim: Claim, bill: Bill, *, commit: str) 
 def authorise_within_caps(api: GitHubApi, run: RunRecord, nonce: str, *, cost: int | None = None) -> Claim:
     """Lets the next attempt of *run* pay, when its cost is reserved.
 
-    It is taken to cost *cost* micro-dollars; without it what was reserved for the attempt before. Raises
-    :class:`~runner_e2e.dispatch.money.BudgetError` where a cap would be passed, and what
-    :func:`~runner_e2e.dispatch.claim.authorise` raises.
+    It is taken to cost *cost* micro-dollars; without it what was reserved for an attempt before. What earlier attempts
+    have reserved and certainly did not pay is given back first. Raises
+    :class:`~runner_e2e.dispatch.money.BudgetError` where a cap would be passed, what
+    :func:`~runner_e2e.dispatch.claim.authorise` raises, and :class:`~runner_e2e.errors.RefusedError` where something
+    else than *cost* is reserved already.
     """
     first = Claim(nonce=nonce, run=run.id, attempt=1)
     again = Claim(nonce=nonce, run=run.id, attempt=run.attempt + 1)
     if _can_be_taken(api, first):
         ledger = SharedLedger(api)
-        earlier = ledger.of_nonce(nonce)
+        earlier = ledger.of_nonce(nonce) or next(iter(ledger.entries(_key_of(first))), None)
+        _release_unpaid(api, ledger, run, nonce)
         bill = Bill(cells=earlier.cells if earlier else 0, reserved=earlier.reserved if earlier else None)
         if cost is not None:
             bill = Bill(cells=bill.cells, reserved=cost)
@@ -92,7 +105,15 @@ def authorise_within_caps(api: GitHubApi, run: RunRecord, nonce: str, *, cost: i
                 why="the ledger does not say what its first attempt was expected to cost",
                 fix="give it as --cost USD",
             )
-        ledger.reserve_for_nonce(_entry_of(again, bill, earlier))
+        entry = ledger.reserve_for_nonce(_entry_of(again, bill, earlier))
+        if cost is not None and entry is not None and entry.reserved != cost:
+            kept = "an unknown amount" if entry.reserved is None else usd(entry.reserved)
+            raise RefusedError(
+                f"attempt {again.attempt} of run {run.id} is authorised already, with {kept} reserved for it",
+                why="what is reserved for an attempt is not changed",
+                fix=f"start it so; where that is too little it pays nothing, and attempt {again.attempt + 1} can have "
+                "more",
+            )
     return authorise(api, run, nonce)
 
 
@@ -118,6 +139,9 @@ def settle_run(
     ledger = SharedLedger(api)
     entry = ledger.of_nonce(claim.name)
     if entry is None:
+        # Where there is a ledger by now, what was paid counts in it.
+        entry = ledger.add_unreserved(_entry_of(claim, Bill(cells=max(1, len(handles)), reserved=None)))
+    if entry is None:
         return None
     own = _of_attempt(api, claim, records)
     names = tuple(handles) or tuple(dict.fromkeys(each.handle for each in own)) or (_NAMELESS,)
@@ -130,6 +154,8 @@ def settle_run(
     unknown = any(each.kept for each in joined.cells)
     nothing_known = all(each.actual is None for each in joined.cells)
     charged = None if unknown and (nothing_known or entry.reserved is None) else joined.actual + joined.kept
+    if unknown and entry.charged is not None and entry.charged >= joined.actual:
+        charged = None  # who settled it before saw more
     ledger.settle([(entry.key, charged, claim.run)])
     return Settlement(entry=entry, charged=charged, joined=joined)
 
@@ -138,8 +164,12 @@ def _of_attempt(api: GitHubApi, claim: Claim, records: Sequence[CellRecord]) -> 
     """Without the records of earlier attempts, which a rerun finds among its artifacts where a cell left none."""
     if claim.attempt == 1:
         return list(records)
-    began = moment_of(read_run(api, claim.run, claim.attempt).started_at)
+    began = _start_of(api, claim.run, claim.attempt)
     return [each for each in records if moment_of(each.started) >= began]
+
+
+def _start_of(api: GitHubApi, run: int, attempt: int) -> datetime:
+    return moment_of(read_run(api, run, attempt).started_at)
 
 
 def _can_be_taken(api: GitHubApi, claim: Claim) -> bool:
@@ -150,6 +180,27 @@ def _can_be_taken(api: GitHubApi, claim: Claim) -> bool:
             return False
     holder = find_holder(api, f"{CLAIMS}/{claim.name}")
     return holder is None or holder.claim == claim
+
+
+def _release_unpaid(api: GitHubApi, ledger: SharedLedger, run: RunRecord, nonce: str) -> None:
+    """Gives back what attempts of *run* have reserved that are over and did not come to their paid step.
+
+    A run that was cancelled between reserving and claiming is one, and a rerun of the failed jobs alone. The
+    reservation of a first attempt is that of its twins too, where a client made the nonce: they must not get the claim.
+    """
+    if run.status != "completed":
+        return
+    own = nonce in {manual_nonce(run.id), scheduled_nonce(run.id)}
+    for attempt in range(1, run.attempt + 1):
+        claim = Claim(nonce=nonce, run=run.id, attempt=attempt)
+        entry = ledger.of_nonce(claim.name)
+        if entry is None or entry.state != "reserved" or entry.key != _key_of(claim):
+            continue
+        holder = find_holder(api, f"{CLAIMS}/{claim.name}")
+        if attempt > 1 or own or (holder is not None and holder.claim == claim):
+            jobs = job_states(api, run.id, only_attempt=attempt, since=_start_of(api, run.id, attempt))
+            if jobs and nothing_paid(jobs):
+                ledger.release([entry.key], made=[claim.name])
 
 
 def _give_back(api: GitHubApi, entry: Entry) -> None:
@@ -167,13 +218,18 @@ def _entry_of(claim: Claim, bill: Bill, earlier: Entry | None = None) -> Entry:
     """A reservation of a run itself; a rerun's belongs to the campaign of the attempt before."""
     name = f"run-{claim.run}"
     return Entry(
-        key=name if claim.attempt == 1 else f"{name}-{claim.attempt}",
+        key=_key_of(claim),
         campaign=earlier.campaign if earlier else name,
         owner=earlier.owner if earlier else name,
         nonce=claim.name,
         cells=bill.cells,
         reserved=bill.reserved,
     )
+
+
+def _key_of(claim: Claim) -> str:
+    """The key of what a run itself reserves for *claim*."""
+    return f"run-{claim.run}" if claim.attempt == 1 else f"run-{claim.run}-{claim.attempt}"
 
 
 def _check_coverage(entry: Entry | None, bill: Bill, claim: Claim) -> None:
@@ -188,8 +244,16 @@ def _check_coverage(entry: Entry | None, bill: Bill, claim: Claim) -> None:
         )
     if entry.reserved is None or bill.reserved is None or bill.reserved <= entry.reserved:
         return
+    what = f"this run may cost {usd(bill.reserved)}, and {usd(entry.reserved)} are reserved for it ({entry.key})"
+    if claim.attempt > 1:
+        amount = usd(bill.reserved).removeprefix("$")
+        raise RefusedError(
+            what,
+            why="the rerun was authorised with less",
+            fix=f"`runner-e2e dispatch authorise-rerun {claim.run} --cost {amount}`, then run all jobs again",
+        )
     raise RefusedError(
-        f"this run may cost {usd(bill.reserved)}, and {usd(entry.reserved)} are reserved for it ({entry.key})",
+        what,
         why="its target has another catalog than the one the campaign was planned with",
         fix="plan the campaign from the catalog of the target",
     )

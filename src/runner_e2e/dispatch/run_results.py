@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from runner_e2e.dispatch.downloads import fetch_results, fetch_single_results
@@ -12,7 +13,6 @@ from runner_e2e.errors import GitHubError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
     from typing import Literal
 
     from runner_e2e.dispatch.downloads import Results
@@ -61,12 +61,13 @@ def _start(api: GitHubApi, run: int, attempt: int) -> datetime | None:
 
 
 def job_states(
-    api: GitHubApi, run: int, *, only_attempt: int | None = None, inside: bool = False
+    api: GitHubApi, run: int, *, only_attempt: int | None = None, inside: bool = False, since: datetime | None = None
 ) -> tuple[JobState, ...] | None:
     """All jobs of all attempts of a *run* that has ended, or of one of its attempts.
 
-    *inside*: a job of the run asks, after all jobs that pay; it has not ended itself. None where GitHub does not have
-    the run any more. None too where it twice lists fewer jobs than it counts, or one that has not ended, as a replica
+    *inside*: a job of the run asks, after all jobs that pay; it has not ended itself. *since* leaves out what began
+    before: a partial rerun lists the jobs that it took over, as they were. None where GitHub does not have the run any
+    more. None too where it twice lists fewer jobs than it counts, or one that has not ended, as a replica
     does that is behind: nothing can be told then from a job that is missing or does not seem to have begun. Raises
     :class:`~runner_e2e.errors.GitHubError`.
     """
@@ -82,10 +83,17 @@ def job_states(
         # The job that asks is among those that go on; where none does, the list is older than it.
         expected = bool(going) and not any(state.handle for state in going) if inside else not going
         if jobs.complete and expected:
-            return states
+            fresh = [since is None or _start_of(job) >= since for job in jobs.items]
+            return tuple(state for state, each in zip(states, fresh, strict=True) if each)
         if pause is not None:
             api.limits.wait(pause)
     return None
+
+
+def _start_of(job: dict[str, object]) -> datetime:
+    """When a job began; what is not known may be after everything."""
+    started = job.get("started_at")
+    return moment_of(started) if isinstance(started, str) else datetime.max.replace(tzinfo=UTC)
 
 
 def _state(job: dict[str, object]) -> JobState:

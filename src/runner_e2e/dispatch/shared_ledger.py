@@ -141,7 +141,8 @@ class SharedLedger:
         """Reserves *entry* unless something that was not released stands for its nonce.
 
         Returns what stands then, None where there is no ledger: this makes none. Raises
-        :class:`~runner_e2e.dispatch.money.BudgetError` where a cap would be passed.
+        :class:`~runner_e2e.dispatch.money.BudgetError` where a cap would be passed, and
+        :class:`~runner_e2e.errors.RefusedError` where its key stands for another nonce.
         """
         stands: list[Entry] = []
 
@@ -152,7 +153,32 @@ class SharedLedger:
             standing = self._standing(look, [entry.campaign, ""])
             found = _of_nonce(standing, entry.nonce)
             stands.append(found or replace(entry, day=look.day))
-            return None if found else self._added(look, standing, [entry])
+            if found:
+                return None
+            _check_key(standing, entry)
+            return self._added(look, standing, [entry])
+
+        self._branch.change(change, make=False)
+        return stands[0] if stands else None
+
+    def add_unreserved(self, entry: Entry) -> Entry | None:
+        """Adds *entry*, for what is paid already and was never reserved here; caps do not refuse it any more.
+
+        Returns what stands for its nonce then, None where there is no ledger: this makes none.
+        """
+        stands: list[Entry] = []
+
+        def change(look: Look) -> Write | None:
+            stands.clear()
+            if look.files is None:
+                return None
+            standing = self._standing(look, [entry.campaign, ""])
+            found = _of_nonce(standing, entry.nonce)
+            stands.append(found or replace(entry, day=look.day))
+            if found:
+                return None
+            _check_key(standing, entry)
+            return self._written(look, stands)
 
         self._branch.change(change, make=False)
         return stands[0] if stands else None
@@ -219,13 +245,15 @@ class SharedLedger:
         added = {each.key: replace(each, day=look.day, state="reserved", charged=None) for each in fresh}
         others = [each for each in standing if each.key not in added]
         check_caps(self._branch.caps(look), others, tuple(added.values()), day=look.day, max_cost=max_cost)
-        name = month_file(look.day)
-        kept = [each for each in self._branch.month(look, name) if each.key not in added]
-        amount = usd(sum(each.reserved or 0 for each in fresh))
-        campaigns = ", ".join(dict.fromkeys(each.campaign for each in fresh))
-        return Write(
-            name=name, text=month_as_text(name, [*kept, *added.values()]), message=f"Reserve {amount} for {campaigns}"
-        )
+        return self._written(look, tuple(added.values()))
+
+    def _written(self, look: Look, added: Sequence[Entry]) -> Write:
+        """Today's month with *added* in it, each in place of one with its key."""
+        name, keys = month_file(look.day), {each.key for each in added}
+        kept = [each for each in self._branch.month(look, name) if each.key not in keys]
+        amount = usd(sum(each.reserved or 0 for each in added))
+        campaigns = ", ".join(dict.fromkeys(each.campaign for each in added))
+        return Write(name=name, text=month_as_text(name, [*kept, *added]), message=f"Reserve {amount} for {campaigns}")
 
     def _edit(
         self, keys: Mapping[str, object], edit: Callable[[Entry], Entry], verb: str, *, strict: bool = False
@@ -302,6 +330,17 @@ def _first_month(campaign: str, day: str) -> str:
 
 def _of_nonce(entries: Iterable[Entry], nonce: str) -> Entry | None:
     return next((each for each in entries if each.nonce == nonce and each.state != "released"), None)
+
+
+def _check_key(standing: Iterable[Entry], entry: Entry) -> None:
+    """A run has one reservation an attempt: what stands under its key for another nonce is not written over."""
+    found = next((each for each in standing if each.key == entry.key and each.state != "released"), None)
+    if found is not None:
+        raise RefusedError(
+            f"{entry.key} stands in the shared ledger for another nonce already ({found.nonce})",
+            why="one attempt of a run has one claim",
+            fix="use `command: claim` once in a workflow, with one nonce",
+        )
 
 
 def _check_owners(standing: Iterable[Entry], wanted: Sequence[Entry]) -> None:
