@@ -209,7 +209,7 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     "infinite timeout": (built(suite="timeout: .inf"), ".inf", "is a number", "1h30m"),
     "long grace": (built(top="grace: 2h"), "2h", "the grace is too long", "30s"),
     "negative cost": (built(suite="expected-cost: -0.5"), "-0.5", "is negative", "0 or more dollars"),
-    "cost that is no number": (built(suite="expected-cost: .nan"), ".nan", "is a number", "digits"),
+    "cost that is no number": (built(suite="expected-cost: .nan"), ".nan", "is not finite", "digits"),
     "cost of nothing": (
         built(suite="billable: false", case="{expected-cost: 1}"),
         "1}",

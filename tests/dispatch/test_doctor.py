@@ -104,6 +104,7 @@ def without(text: str) -> Callable[[State], Any]:
         (lambda s: write(s, "on: push\njobs: {}\n"), "workflow", "failed", "no trigger `workflow_dispatch`"),
         (lambda s: write(s, "on: workflow_dispatch\n"), "workflow", "failed", "input nonce, selection, target: GitHub"),
         (lambda s: write(s, "on: [\n"), "workflow", "failed", "is no valid workflow"),
+        (without("secrets.OPENAI_API_KEY"), "workflow", "warning", "does not give OPENAI_API_KEY, which the catalog"),
     ],
 )
 def test_what_is_missing(double: Server, api: GitHubApi, change: Any, name: str, state: str, said: str) -> None:
@@ -148,6 +149,29 @@ def test_a_workflow_for_single_cells_needs_no_campaign_key(api: GitHubApi, ready
     )  # fmt: skip
     (check,) = [check for check in examine(api, expected) if check.state != "ok"]
     assert check.what == "paid-evals has no secret RUNNER_E2E_CAMPAIGN_KEY"
+
+
+@pytest.mark.parametrize(
+    ("campaigns", "fix"),
+    [
+        (True, "KEY: ${{ matrix.credential == 'KEY' && secrets.KEY || '' }} in"),
+        (False, "KEY: ${{ contains(fromJSON(needs.plan.outputs.credentials), 'KEY') && secrets.KEY || '' }} in"),
+    ],
+)
+def test_a_key_that_no_step_gets(api: GitHubApi, ready: State, campaigns: bool, fix: str) -> None:
+    name = "paid-campaign.yml" if campaigns else "paid-cell.yml"
+    text = (TEMPLATE.parent / name).read_text()
+    path = PATH if campaigns else ".github/workflows/paid-cell.yml"
+    if not campaigns:
+        ready.add_workflow(path)
+
+    def told() -> list[Check]:
+        checks = examine(api, Expected(workflows=(name,), secrets=("OPENAI_API_KEY", "KEY")))
+        return [each for each in checks if each.name == "workflow" and each.state != "ok"]
+
+    for changed in (text, text.replace("secrets.OPENAI_API_KEY", "secrets[matrix.credential]")):
+        ready.write_file(path, "main", changed.encode(), "workflow", ready.files("main").get(path))
+        assert [each.fix.startswith(fix) for each in told()] == ([True] if changed == text else [])
 
 
 def test_one_of_the_ready_workflows_is_enough(api: GitHubApi, ready: State) -> None:

@@ -170,12 +170,14 @@ class Reader:
         if node is None:
             return None
         value = _number(node)
-        if value is None or not math.isfinite(value):
+        if value is not None and not math.isfinite(value):
+            self.report(node, f"{_named(pointer)} is not finite", fix=f"write a number of {unit}, in digits only")
+        elif value is None:
             self._wrong_type(node, pointer, f"a number of {unit}", "write digits only, without a sign or unit")
         elif value < 0:
             self.report(node, f"{_named(pointer)} is negative", fix=f"write 0 or more {unit}")
         else:
-            return float(value)
+            return abs(float(value))  # of -0.0
         return None
 
     def integer(self, node: Node | None, pointer: str, *, least: int, most: int) -> int | None:

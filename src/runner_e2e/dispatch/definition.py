@@ -45,6 +45,7 @@ CAMPAIGN_WORKFLOW, CELL_WORKFLOW = READY_WORKFLOWS = ("paid-campaign.yml", "paid
 
 _CAMPAIGN, _CELL = (f"workflows-templates/{name}" for name in READY_WORKFLOWS)
 _CELL_NAME: Final = "Paid cell ${{ inputs.nonce || github.run_id }}"
+_ANY_SECRET: Final = re.compile(r"\bsecrets\s*(?:\[|\)|:\s*inherit)", re.IGNORECASE)
 _SECRET: Final = re.compile(r"\bsecrets\s*\.\s*([A-Za-z_][A-Za-z0-9_]*)", re.IGNORECASE)
 
 
@@ -69,6 +70,11 @@ class Definition:
             return True
         named = any(each.name == "selection" for each in _inputs(self.workflow))
         return named or not _runs_named_cell(self.workflow)
+
+    @property
+    def may_take_any_secret(self) -> bool:
+        """Whether its text alone does not tell which secrets its steps get."""
+        return self.workflow is None or _any_secret(self.workflow, self.text)
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -176,6 +182,11 @@ def may_claim(workflow: Workflow) -> bool:
         or any(step.uses is not None and step.uses.value.startswith("./") for step in _steps(workflow))
         or any(arguments.text("command") == "claim" for arguments in _arguments(workflow))
     )
+
+
+def _any_secret(workflow: Workflow, text: str) -> bool:
+    """Whether another workflow is called, or a secret is not taken by a name that is written out."""
+    return any(job.uses is not None for job in workflow.jobs) or _ANY_SECRET.search(text) is not None
 
 
 def _runs_named_cell(workflow: Workflow) -> bool:

@@ -244,6 +244,8 @@ def _allowlist(subject: _Subject) -> Iterator[Check]:
 def _workflow(subject: _Subject) -> Iterator[Check]:
     for name, found in subject.definitions.items():
         yield from _definition(subject.repository, name, found)
+        if found is not None:
+            yield from _keys(found, subject.expected.secrets)
 
 
 def _definition(repository: RepositoryRecord, name: str, found: Definition | None) -> Iterator[Check]:
@@ -257,6 +259,22 @@ def _definition(repository: RepositoryRecord, name: str, found: Definition | Non
         yield Check(name="workflow", state="ok", what=f"{found.path} has the inputs {', '.join(CAMPAIGN_INPUTS)}")
     elif found is not None:
         yield Check(name="workflow", state="ok", what=f"{found.path} pays for one cell that is named, and claims")
+
+
+def _keys(found: Definition, wanted: tuple[str, ...]) -> Iterator[Check]:
+    """Keys that no step of *found* gets: a cell that is paid with one is refused in its own job, after the claim."""
+    missing = [] if found.may_take_any_secret else [name for name in wanted if name.upper() not in found.secrets]
+    if missing:
+        key = missing[0]
+        chosen = f"contains(fromJSON(needs.plan.outputs.credentials), '{key}')"
+        if found.takes_campaigns:
+            chosen = f"matrix.credential == '{key}'"
+        yield Check(
+            name="workflow",
+            state="warning",
+            what=f"{found.path} does not give {', '.join(missing)}, which the catalog names, to the step that pays",
+            fix=f"{key}: ${{{{ {chosen} && secrets.{key} || '' }}}} in the `env:` of that step",
+        )
 
 
 def _failed(name: str, problem: Problem) -> Check:
