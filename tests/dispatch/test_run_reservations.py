@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -20,7 +23,7 @@ from runner_e2e.dispatch.outcomes import MOST_OF_A_CELL
 from runner_e2e.dispatch.records import read_last_attempt
 from runner_e2e.dispatch.run_reservations import Bill, authorise_within_caps, claim_within_caps, settle_run
 from runner_e2e.dispatch.shared_ledger import BRANCH, Entry, SharedLedger
-from runner_e2e.errors import RefusedError
+from runner_e2e.errors import RefusedError, RunnerE2EError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -554,3 +557,39 @@ def test_a_second_claim_of_a_run_does_not_write_over_its_reservation(scene: Scen
         claim_within_caps(api, Claim(nonce="other", run=run.id, attempt=1), bill, commit=run.sha)
     assert scene.kept() == before
     assert "refs/runner-e2e/claims/other" not in scene.state.refs
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_started_again_or_lost_no_payment_is_free_and_none_is_made_twice(scene: Scene, seed: int) -> None:
+    """Runs are lost, started again in every way, and authorised at any moment; the API fails now and then."""
+    chance = random.Random(seed)
+    scene.ledger.set_caps(day=24 * DOLLAR)
+    player = scene.player(seed=seed)
+    runs = [scene.scheduled(), *scene.sent(2), scene.scheduled()]
+    scene.double.faults.at_random(seed, 0.03, OVERCOME)
+    for _ in range(120):
+        for _ in range(chance.randrange(1, 30)):
+            player.turn()
+        run = chance.choice(runs)
+        action = chance.randrange(4)
+        over = run.last.status == "completed"
+        scene.state.clock.sleep(1)
+        if action == 0 and not over:
+            player.switch_off(run)
+        elif action == 1:
+            with suppress(RunnerE2EError):
+                authorised(scene, run)
+        elif action == 2 and over:
+            player.rerun(run, failed_only=chance.random() < 0.5)
+        elif action == 3 and over and run.last.jobs:
+            player.rerun(run, job=chance.choice(run.last.jobs).name)
+    scene.double.faults.at_random(seed, 0.0, OVERCOME)
+    player.play()
+    assert player.paid_twice() == []
+    assert player.payments
+    taken = Counter[str]()
+    for entry in scene.kept():
+        taken[entry.nonce] += entry.counts or 0
+    for nonce, cells in Counter(each.authorisation for each in player.payments).items():
+        assert taken[nonce] >= cells * DOLLAR // 4, (nonce, scene.kept())
+    assert sum(taken.values()) <= 24 * DOLLAR
