@@ -79,8 +79,11 @@ def run_in_image(  # noqa: PLR0913 - the image, what it gets, and what for
     outside = run.repository.seen_from(files, WORKSPACE, runner.state.checkouts)
 
     def source(path: str) -> str | None:
-        """The file of the repository that stands at *path* of the image."""
-        candidates = (posixpath.normpath(posixpath.join(context, each)) for each in image.sources_of(path))
+        """The file of the repository that stands at *path* of the image, or of its own folder."""
+        paths = (path, path.removeprefix(f"{WORKSPACE}/"))
+        candidates = (
+            posixpath.normpath(posixpath.join(context, each)) for one in paths for each in image.sources_of(one)
+        )
         return next((each for each in candidates if run.repository.locate(each) is not None), None)
 
     def script_at(path: str) -> Script | None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell import declarations, options, text_builtins
 from runner_e2e.lint.shell.conditions import test_fields
-from runner_e2e.lint.shell.filesystem import path_keys, read_file, write_channel
+from runner_e2e.lint.shell.filesystem import path_keys, read_file, repository_script, write_channel
 from runner_e2e.lint.shell.parameters import assign_scalar, calculate, join_list
-from runner_e2e.lint.shell.state import Items, Variable
+from runner_e2e.lint.shell.state import Items, Variable, sources
 from runner_e2e.lint.shell.tables import builtins as builtin_names
 from runner_e2e.lint.source import Source
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
@@ -100,9 +100,13 @@ def _source(machine: Machine, call: Invocation) -> None:
         call.state.positional = call.fields[2:]
     returns, machine.returns = machine.returns, []
     span = (call.fields[1].start, call.fields[1].end)
-    source = _repository_script(machine, call.fields[1].value, call.state)
-    if source is not None:
-        machine.run_source(source, call.state, span)
+    before = call.state.lookup("BASH_SOURCE")
+    found = repository_script(machine, call.fields[1].value, call.state)
+    path = found[0] if found is not None else call.fields[1].value.constant
+    if machine.bash and path:
+        call.state.assign("BASH_SOURCE", sources(path, before.as_items() if before is not None else Items()))
+    if found is not None:
+        machine.run_source(Source.of_script(found[1]), call.state, span)
     else:
         content = read_file(machine, call.state, call.fields[1].value, None)
         if content.constants is None and not content.taints:
@@ -114,16 +118,9 @@ def _source(machine: Machine, call: Invocation) -> None:
     machine.settle(call.state, ends)
     if not call.state.dead and len(call.fields) > 2:
         call.state.positional = positional
-
-
-def _repository_script(machine: Machine, path: Value, state: State) -> Source | None:
-    text = path.constant
-    if text is None or machine.files.find_script is None:
-        return None
-    if any(key in state.files for key in path_keys(path, state)):
-        return None
-    script = machine.files.find_script(text)
-    return Source.of_script(script) if script is not None else None
+    call.state.frames[0].pop("BASH_SOURCE", None)
+    if before is not None:
+        call.state.assign("BASH_SOURCE", before)
 
 
 def _exec(machine: Machine, call: Invocation) -> None:

@@ -19,7 +19,7 @@ from runner_e2e.lint.shell.machine import Invocation, Machine, ShellStart
 from runner_e2e.lint.shell.parameters import assign_element, assign_scalar, name_of_reference
 from runner_e2e.lint.shell.parser import CommandParser, parse
 from runner_e2e.lint.shell.results import TracePoint
-from runner_e2e.lint.shell.state import NULL, Channel, Field, Items, State, Variable
+from runner_e2e.lint.shell.state import NULL, Channel, Field, Items, State, Variable, sources
 from runner_e2e.lint.shell.tables import advice
 from runner_e2e.lint.shell.tables import builtins as builtin_names
 from runner_e2e.lint.source import Source
@@ -516,8 +516,13 @@ def _without_quote(text: str, start: int, end: int) -> int:
 
 def _new_shell(call: Invocation, start: ShellStart) -> State:
     state = call.state
+    variables = {key: Variable(value, exported=True) for key, value in call.environment.items()}
+    if start.name:
+        variables["0"] = Variable(Value.literal(start.name))
+        if start.dialect == "bash":
+            variables["BASH_SOURCE"] = sources(start.name)
     return State(
-        frames=[{key: Variable(value, exported=True) for key, value in call.environment.items()}],
+        frames=[variables],
         positional=start.positional,
         functions={key: value for key, value in state.functions.items() if key in state.exported_functions},
         options=start.flags,

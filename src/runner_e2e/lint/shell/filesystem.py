@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.shell.machine import Machine
     from runner_e2e.lint.shell.state import FileKey, State
+    from runner_e2e.lint.values import Script
 
 __all__ = [
+    "absolute_path",
     "environment_block",
     "environment_lines",
+    "known_paths",
     "matching_files",
     "named_channel",
     "path_keys",
@@ -27,6 +30,7 @@ __all__ = [
     "put_file",
     "read_channel",
     "read_file",
+    "repository_script",
     "resolve",
     "tainted_names",
     "write_channel",
@@ -71,6 +75,30 @@ def resolve(text: Text, directory: Value) -> Text:
 def path_keys(path: Value, state: State) -> list[Text]:
     """The files that *path* may name."""
     return [resolve(text, state.directory) for text in path.texts]
+
+
+def absolute_path(path: str, state: State) -> str:
+    """*path* from the working directory, where that is known; else as it is."""
+    key = resolve((path,), state.directory)
+    return key[0] if len(key) == 1 and isinstance(key[0], str) else path
+
+
+def known_paths(path: Value) -> tuple[str, ...]:
+    """The possible paths that are known, but for an empty one."""
+    return tuple(text[0] for text in path.texts if len(text) == 1 and isinstance(text[0], str) and text[0])
+
+
+def repository_script(machine: Machine, path: Value, state: State) -> tuple[str, Script] | None:
+    """The script of the repository at *path*, and the path, unless the file was written here.
+
+    Of several paths that are possible, most often one is what a command would give that failed: those with no script
+    do not count.
+    """
+    find = machine.files.find_script
+    if find is None or any(key in state.files for key in path_keys(path, state)):
+        return None
+    found = ((one, find(absolute_path(one, state))) for one in known_paths(path))
+    return next(((one, script) for one, script in found if script is not None), None)
 
 
 def environment_block(environment: Mapping[str, Value]) -> Value:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from runner_e2e.lint.languages import ANALYSERS, language_of
 from runner_e2e.lint.languages.process import Argument, Tests
 from runner_e2e.lint.records import dataclass
-from runner_e2e.lint.shell.filesystem import path_keys, peek_channel, read_channel
+from runner_e2e.lint.shell.filesystem import absolute_path, known_paths, path_keys, peek_channel, read_channel
 from runner_e2e.lint.shell.processes import ShellProcess, run_process
 from runner_e2e.lint.shell.state import NULL, Field, State, Variable
 from runner_e2e.lint.source import Source
@@ -207,8 +207,8 @@ def run(machine: Machine, call: Invocation) -> bool:
         sources = [machine.source_of(one, span) for one in line.program.value.texts]
     else:
         assert line.program is not None
-        named = line.program.value.constant or ""
-        paths = (named,) if line.kind == "file" else _modules(named, call)
+        named = line.program.value
+        paths = known_paths(named) if line.kind == "file" else _modules(named.constant or "", call)
         return any(path and _run_script(machine, call, language, path, line) for path in paths)
     ends: list[State] = []
     for source in sources:
@@ -223,8 +223,8 @@ def run(machine: Machine, call: Invocation) -> bool:
 
 def run_file(machine: Machine, call: Invocation) -> bool:
     """Follows the program in the file that the command names, when its first line names an interpreter."""
-    path = call.fields[0].value.constant or ""
-    match = _SHEBANG.match(_text_at(machine, call, path) or "")
+    named = ((path, _SHEBANG.match(_text_at(machine, call, path) or "")) for path in known_paths(call.fields[0].value))
+    path, match = next((one for one in named if one[1] is not None), ("", None))
     language = language_of(match["name"]) if match is not None else None
     if match is None or language is None or language not in ANALYSERS:
         return False
@@ -241,8 +241,7 @@ def _text_at(machine: Machine, call: Invocation, path: str) -> str | None:
         first = written.texts[0][0] if written.texts[0] else ""
         return first if isinstance(first, str) else None
     find = machine.files.find_script
-    absolute = key[0] if len(key) == 1 and isinstance(key[0], str) else path
-    script = find(absolute) if find is not None else None
+    script = find(absolute_path(path, call.state)) if find is not None else None
     return script.text if script is not None else None
 
 

@@ -73,9 +73,13 @@ class Invocation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShellStart:
-    """How a shell process is started: dialect (``bash`` or ``sh``), options, parameters; *span* of its program."""
+    """How a shell process is started: dialect (``bash`` or ``sh``), options, parameters; *span* of its program.
+
+    *name*: the path of a script as it was given, which is ``$0``; empty for a program that is no file.
+    """
 
     dialect: str
+    name: str = ""
     flags: frozenset[str] = frozenset()
     positional: tuple[Field, ...] = ()
     span: tuple[int, int]

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell import shells
-from runner_e2e.lint.shell.filesystem import read_file
+from runner_e2e.lint.shell.filesystem import absolute_path, path_keys, read_file
 from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.state import Field
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Value
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Value, join
 
 if TYPE_CHECKING:
     from runner_e2e.lint.shell.machine import Invocation, Machine
@@ -39,17 +39,21 @@ def run(machine: Machine, call: Invocation) -> None:
             variables[match[1]] = rest
         elif text is not None and not text.startswith("-"):
             goals.append(text)
-    text = _makefile(machine, call, directory + name if name else "", directory)
+    before = call.state.directory
+    call.state.directory = join(Value((key,)) for key in path_keys(Value.literal(directory or "."), call.state))
+    text = _makefile(machine, call, name)
     if text is not None:
         _Makefile(machine, call, variables).follow(text, goals)
+    call.state.directory = before
 
 
-def _makefile(machine: Machine, call: Invocation, name: str, directory: str) -> str | None:
-    for candidate in [name] if name else [directory + one for one in ("GNUmakefile", "makefile", "Makefile")]:
+def _makefile(machine: Machine, call: Invocation, name: str) -> str | None:
+    for candidate in [name] if name else ["GNUmakefile", "makefile", "Makefile"]:
         content = read_file(machine, call.state, Value.literal(candidate), call.environment).constant
         if content:
             return content
-        found = machine.files.find_text(candidate) if machine.files.find_text is not None else None
+        path = absolute_path(candidate, call.state)
+        found = machine.files.find_text(path) if machine.files.find_text is not None else None
         if found is not None:
             return found
     return None

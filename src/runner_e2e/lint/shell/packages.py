@@ -17,7 +17,7 @@ from runner_e2e.lint.shell.filesystem import path_keys
 from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.state import Field
 from runner_e2e.lint.source import Source
-from runner_e2e.lint.values import Origin, Value
+from runner_e2e.lint.values import Origin, Value, join
 
 if TYPE_CHECKING:
     from runner_e2e.lint.shell.machine import Invocation, Machine
@@ -157,6 +157,9 @@ def _script(machine: Machine, call: Invocation, name: str, arguments: list[Field
         given = _behind_dashes(given)
     elif given and _text(given[0]) == "--":
         given = given[1:]
+    before = call.state.directory
+    if directory:
+        call.state.directory = join(Value((key,)) for key in path_keys(Value.literal(directory), call.state))
     machine.depth += 1
     try:
         if machine.depth > _MAX_NESTED * 4:
@@ -168,6 +171,7 @@ def _script(machine: Machine, call: Invocation, name: str, arguments: list[Field
                 _run_script(machine, call, manifest, one, given if one == script else [])
     finally:
         machine.depth -= 1
+        call.state.directory = before
     return True
 
 

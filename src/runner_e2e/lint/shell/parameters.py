@@ -98,7 +98,8 @@ def scalar(machine: Machine, state: State, name: str) -> tuple[Value, bool, bool
     """Value of a parameter that gives one text, whether it may be unset, and whether it is unset for sure."""
     if name.isdigit():
         if name == "0":
-            return Value.literal(machine.options.script_name), False, False
+            script = state.lookup("0")
+            return (Value.literal(machine.options.script_name) if script is None else script.plain()), False, False
         value = nth(state.positional, int(name) - 1)
         if value is None:
             return EMPTY, True, True

@@ -14,6 +14,7 @@ from runner_e2e.lint.languages import ANALYSERS
 from runner_e2e.lint.languages.process import Process, Saved
 from runner_e2e.lint.shell import shells
 from runner_e2e.lint.shell.filesystem import (
+    absolute_path,
     path_keys,
     put_file,
     read_channel,
@@ -162,8 +163,7 @@ class ShellProcess(Process):
             sources = self.source_of(written, 0, len(self.source.text)) if len(written.texts) == 1 else ()
             return sources[0] if sources else None
         find = self.machine.files.find_script
-        absolute = key[0] if len(key) == 1 and isinstance(key[0], str) else path
-        script = find(absolute) if find is not None else None
+        script = find(absolute_path(path, self.state)) if find is not None else None
         return Source.of_script(script) if script is not None else None
 
     # --- standard streams

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages import language_of
-from runner_e2e.lint.shell import code, filters, interpreters, make, packages, shells, wrappers
+from runner_e2e.lint.shell import code, containers, filters, interpreters, make, packages, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
+    absolute_path,
     environment_lines,
     named_channel,
     path_keys,
@@ -173,6 +174,26 @@ def _record_call(machine: Machine, call: Invocation, stdin: Value) -> None:
     )
 
 
+def _path_of(name: str, operands: tuple[str, ...], call: Invocation) -> str | None:
+    """What a program that works on paths prints for known ones; None where that is not followed."""
+    path = operands[0]
+    words = [one.value.constant or "" for one in call.fields[1:]]
+    if name in ("basename", "dirname") and any(one.startswith("-") and one != "--" for one in words):
+        return None
+    if name == "basename" and len(operands) < 3:
+        last = posixpath.basename(path.rstrip("/")) or path[:1]
+        suffix = operands[1] if len(operands) == 2 else ""
+        return last.removesuffix(suffix) if last != suffix else last
+    if len(operands) > 1:
+        return None
+    if name == "dirname":
+        above = posixpath.dirname(path.rstrip("/")) if path.strip("/") else path[:1]
+        return above.rstrip("/") or above[:1] or "."
+    if name in ("realpath", "readlink"):
+        return posixpath.normpath(absolute_path(path, call.state))
+    return path if name == "echo" else None
+
+
 def _by_table(machine: Machine, call: Invocation) -> None:
     name = call.name
     kind = output_of(name)
@@ -181,8 +202,9 @@ def _by_table(machine: Machine, call: Invocation) -> None:
     elif kind == "operands":
         operands = [one.value for one in call.fields[1:] if not (one.value.constant or "").startswith("-")]
         carried = join(operands).opaque() if operands and any(one.taints for one in operands) else UNKNOWN
-        if len(operands) == 1 and operands[0].constant is not None and name in ("echo", "realpath", "readlink"):
-            carried = operands[0] + Value.literal("\n")
+        known = tuple(one.constant for one in operands if one.constant is not None)
+        if known and len(known) == len(operands) and (path := _path_of(name, known, call)) is not None:
+            carried = Value.literal(f"{path}\n")
         _output(machine, carried, call)
     elif kind == "names":
         _output(machine, tainted_names(call.state).weakened(Confidence.MEDIUM) | UNKNOWN, call)
@@ -469,10 +491,10 @@ _MODELS: dict[str, _Model] = {
     "xargs": wrappers.xargs,
     "parallel": wrappers.parallel,
     "find": wrappers.find,
-    "docker": wrappers.container,
-    "podman": wrappers.container,
-    "nerdctl": wrappers.container,
-    "kubectl": wrappers.container,
+    "docker": containers.run,
+    "podman": containers.run,
+    "nerdctl": containers.run,
+    "kubectl": containers.run,
     "git": _git,
     "make": make.run,
     "gmake": make.run,

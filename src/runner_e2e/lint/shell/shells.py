@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.shell.filesystem import path_keys, read_channel, read_file
+from runner_e2e.lint.shell.filesystem import path_keys, read_channel, read_file, repository_script
 from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.options import LETTERS
 from runner_e2e.lint.shell.state import NULL, Field, exact
@@ -14,7 +14,7 @@ from runner_e2e.lint.source import Source
 
 if TYPE_CHECKING:
     from runner_e2e.lint.shell.machine import Invocation, Machine
-    from runner_e2e.lint.values import Script, Value
+    from runner_e2e.lint.values import Value
 
 __all__ = ["NAMES", "run", "run_file", "run_program"]
 
@@ -83,22 +83,13 @@ def run_program(machine: Machine, program: Value, call: Invocation, start: Shell
         machine.run_shell(program, call, start)
 
 
-def _script(machine: Machine, path: Value, call: Invocation) -> Script | None:
-    """The script of the repository at *path*, unless the file was written here."""
-    text = path.constant
-    if text is None or machine.files.find_script is None:
-        return None
-    if any(key in call.state.files for key in path_keys(path, call.state)):
-        return None
-    return machine.files.find_script(text)
-
-
 def _run_operand(machine: Machine, path: Value, call: Invocation, start: ShellStart) -> None:
-    script = _script(machine, path, call)
-    if script is not None:
-        machine.run_shell(Source.of_script(script), call, start)
+    found = repository_script(machine, path, call.state)
+    if found is not None:
+        machine.run_shell(Source.of_script(found[1]), call, replace(start, name=found[0]))
     else:
-        run_program(machine, read_file(machine, call.state, path, call.environment), call, start)
+        content = read_file(machine, call.state, path, call.environment)
+        run_program(machine, content, call, replace(start, name=path.constant or ""))
 
 
 def run_file(machine: Machine, call: Invocation) -> bool:
@@ -106,10 +97,10 @@ def run_file(machine: Machine, call: Invocation) -> bool:
     path = call.fields[0].value
     keys = path_keys(path, call.state)
     content = call.state.files.get(keys[0]) if len(keys) == 1 else None
-    script = _script(machine, path, call) if content is None else None
-    if content is None and script is None:
+    found = repository_script(machine, path, call.state) if content is None else None
+    if content is None and found is None:
         return False
-    text: object = script.text if script is not None else ""
+    text: object = found[1].text if found is not None else ""
     if content is not None and content.texts[0]:
         text = content.texts[0][0]
     match = _SHEBANG.match(text) if isinstance(text, str) else None
@@ -119,11 +110,12 @@ def run_file(machine: Machine, call: Invocation) -> bool:
     start = ShellStart(
         dialect=NAMES[match["name"]] if match is not None else "bash",
         flags=flags,
+        name=found[0] if found is not None else path.constant or "",
         positional=call.fields[1:],
         span=(call.fields[0].start, call.fields[0].end),
     )
-    if script is not None:
-        machine.run_shell(Source.of_script(script), call, start)
+    if found is not None:
+        machine.run_shell(Source.of_script(found[1]), call, start)
     elif content is not None:
         run_program(machine, content, call, start)
     return True

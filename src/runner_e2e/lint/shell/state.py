@@ -32,6 +32,7 @@ __all__ = [
     "exact",
     "join_fields",
     "nth",
+    "sources",
 ]
 
 FileKey: TypeAlias = "Text | int"
@@ -243,6 +244,12 @@ class Reading:
         if self == other:
             return self
         return Reading(stopped=self.stopped | other.stopped, echoed=self.echoed or other.echoed)
+
+
+def sources(path: str, outer: Items = Items()) -> Variable:  # noqa: B008 - frozen
+    """``BASH_SOURCE`` in the file at *path*, which the files *outer* have come to."""
+    before = tuple((str(int(key) + 1), value) for key, value in outer.known if key.isdigit())
+    return Variable(items=Items((("0", Value.literal(path)), *before), outer.others))
 
 
 READING = Reading()

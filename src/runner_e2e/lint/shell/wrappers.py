@@ -1,4 +1,4 @@
-"""Programs that execute their operands: ``env``, ``sudo``, ``timeout``, ``xargs``, ``find -exec``, containers."""
+"""Programs that execute their operands: ``env``, ``sudo``, ``timeout``, ``xargs``, ``find -exec``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from runner_e2e.lint.languages import language_of
-from runner_e2e.lint.shell import interpreters, shells
-from runner_e2e.lint.shell.command_files import append, entries, lines, split_line
+from runner_e2e.lint.shell import shells
+from runner_e2e.lint.shell.command_files import split_line
 from runner_e2e.lint.shell.filesystem import environment_lines, read_channel, read_file, tainted_names, write_channel
 from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.parameters import join_list
-from runner_e2e.lint.shell.state import NULL, Channel, CommandFile, Field, exact
+from runner_e2e.lint.shell.state import NULL, Field
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join, normal
 
 if TYPE_CHECKING:
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
     from runner_e2e.lint.shell.machine import Invocation, Machine
     from runner_e2e.lint.shell.tables import Wrapper
 
-__all__ = ["container", "find", "parallel", "run", "xargs"]
+__all__ = ["find", "known_start", "parallel", "rest_of", "run", "xargs"]
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
-_JOINED = re.compile(r"-e[A-Za-z_]")
 _RESET_KEEPS = ("HOME", "PATH", "TERM", "LANG", "USER", "LOGNAME", "SHELL", "DISPLAY")
 
 
@@ -33,7 +31,7 @@ def _text(field: Field) -> str:
     return (field.value.constant or "") if field.kind == "one" else ""
 
 
-def _prefix(value: Value) -> str:
+def known_start(value: Value) -> str:
     """The known text that every alternative of *value* begins with, of the first alternative."""
     first = value.texts[0]
     return first[0] if first and isinstance(first[0], str) else ""
@@ -86,9 +84,9 @@ class _Reader:
                 if text == "--":
                     return
                 self._option(text, arguments)
-            elif self.grammar.assignments and (match := _ASSIGNMENT.match(_prefix(one.value))):
+            elif self.grammar.assignments and (match := _ASSIGNMENT.match(known_start(one.value))):
                 arguments.pop(0)
-                self.environment = {**self.environment, match[1]: _after(one.value, match.end())}
+                self.environment = {**self.environment, match[1]: rest_of(one.value, match.end())}
             elif operands:
                 operands -= 1
                 arguments.pop(0)
@@ -127,7 +125,8 @@ def _env_option(text: str, arguments: list[Field], given: Mapping[str, Value]) -
     return given
 
 
-def _after(value: Value, offset: int) -> Value:
+def rest_of(value: Value, offset: int) -> Value:
+    """*value* without its first *offset* characters, which are known."""
     return Value.any_of(
         normal((text[0][offset:], *text[1:])) if text and isinstance(text[0], str) else text for text in value.texts
     )
@@ -270,75 +269,3 @@ def find(machine: Machine, call: Invocation) -> None:
         index += 1
     if not executes:
         write_channel(machine, call.state, 1, found, call.span)
-
-
-# --- containers
-
-
-def container(machine: Machine, call: Invocation) -> None:
-    """``docker run image sh -c '…'``: the program in the container sees what ``-e`` gives it."""
-    given: dict[str, Value] = {}
-    arguments = call.fields[1:]
-    for index, one in enumerate(arguments):
-        text = _prefix(one.value)
-        value = arguments[index + 1].value if index + 1 < len(arguments) else EMPTY
-        if text.startswith("--env-file"):
-            file = value if text == "--env-file" else _after(one.value, len("--env-file="))
-            given |= _file_of_variables(machine, call, file)
-            continue
-        if text == "--env-host":  # podman
-            given |= call.environment
-            continue
-        if text.startswith("--env="):
-            value = _after(one.value, len("--env="))
-        elif _JOINED.match(text):
-            value = _after(one.value, 2)
-        elif text not in ("-e", "--env"):
-            continue
-        prefix = _prefix(value)
-        if match := _ASSIGNMENT.match(prefix):
-            given[match[1]] = _after(value, match.end())
-        elif prefix in call.environment:
-            given[prefix] = call.environment[prefix]
-    output = UNKNOWN
-    for index, one in enumerate(arguments):
-        if not exact(arguments[: index + 2]):
-            break
-        if index and _runs_in_container(_text(one).rsplit("/", 1)[-1], arguments[index + 1 :]):
-            output = _output_inside(machine, call, arguments[index:], given) | UNKNOWN
-            break
-    write_channel(machine, call.state, 1, output, call.span)
-
-
-def _file_of_variables(machine: Machine, call: Invocation, file: Value) -> dict[str, Value]:
-    """What ``--env-file`` gives: a variable of each line, with its value, or with that which it has here."""
-    content = append(CommandFile(), read_file(machine, call.state, file, call.environment))
-    found = {name: value for name, value in entries(content).items() if name != "*"}
-    for line in lines(content):
-        name = line.constant or ""
-        if name in call.environment:
-            found[name] = call.environment[name]
-    return found
-
-
-def _runs_in_container(name: str, operands: tuple[Field, ...]) -> bool:
-    """Whether *name* is a program that is followed, and no image of this name."""
-    if name in shells.NAMES or language_of(name) is not None:
-        return len(operands) > 1 and _text(operands[0]).startswith("-")
-    return name == "printenv"
-
-
-def _output_inside(
-    machine: Machine, call: Invocation, fields: tuple[Field, ...], environment: Mapping[str, Value]
-) -> Value:
-    """What the program writes, unless that goes to the log; it has files of its own."""
-    inner = replace(call, state=call.state.copy()).running(fields, environment)
-    state, buffer = inner.state, machine.fresh()
-    state.files[buffer] = EMPTY
-    if state.descriptors.get(1, NULL).kind == "file":
-        state.descriptors[1] = Channel("file", buffer)
-    if inner.name in shells.NAMES:
-        shells.run(machine, inner)
-    elif inner.name == "printenv" or not interpreters.run(machine, inner):
-        machine.start(inner)
-    return state.files.get(buffer, EMPTY)

@@ -1,0 +1,2 @@
+#!/bin/bash
+echo "not the one in scripts"

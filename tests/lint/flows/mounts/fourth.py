@@ -1,0 +1,3 @@
+import os, subprocess
+
+subprocess.run(["tool", os.environ["CELL"]])  # leak
