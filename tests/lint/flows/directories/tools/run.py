@@ -1,3 +1,4 @@
-import os, subprocess
+import os
+import subprocess
 
-subprocess.run(["tool", os.environ["CELL"]])  # leak
+subprocess.run(["tool", os.environ["CELL"]], check=True)  # leak
