@@ -34,6 +34,7 @@ def step(script: str, *, name: str = "one", extra: str = "") -> str:
     return f"    steps:\n{named}{body}        env: {{ID: '${{{{ inputs.selected-id }}}}'}}\n{extra}"
 
 
+COMMIT = "git init -q\ngit -c user.name=x -c user.email=x@x commit"
 MATRIX = "    strategy: {matrix: {cell: ['${{ inputs.selected-id }}']}}\n"
 CASES = {
     "nothing": step(': "$ID"'),
@@ -85,6 +86,16 @@ CASES = {
     "name of the job with a comparison": "    name: Job ${{ inputs.selected-id == 'x' }}\n" + step("true"),
     "expression in echo": step("echo '${{ inputs.selected-id }}'", name="one"),
     "python": step("python3 - <<'END'\nimport os\nprint(os.environ['ID'])\nEND"),
+    "subject of a commit": step(f'{COMMIT} --allow-empty -F - <<< "about $ID"'),
+    "subject of a commit, quietly": step(f'{COMMIT} -q --allow-empty -F - <<< "about $ID"'),
+    "third line of a commit": step(f"printf 'one\\n\\n%s' \"$ID\" > m\n{COMMIT} --allow-empty -F m"),
+    "log of git": step(f'{COMMIT} -q --allow-empty -F - <<< "$ID"\ngit log -1'),
+    "log of git, hashes alone": step(f'{COMMIT} -q --allow-empty -F - <<< "$ID"\ngit log -1 --format="%H %cI"'),
+    "difference": step(f'{COMMIT} -qm first --allow-empty\necho "$ID" > f\ngit add f\ngit diff --cached'),
+    "difference, counted": step(
+        f'{COMMIT} -qm first --allow-empty\necho "$ID" > f\ngit add f\ngit diff --cached --stat'
+    ),
+    "name of a branch": step('git init -q\ngit checkout -b "x-$ID"'),
     "name of a test": step(
         "cat > a.test.js <<'END'\nrequire('node:test')(process.env.ID, () => {})\nEND\nnode --test a.test.js"
     ),
