@@ -6,6 +6,7 @@ import pytest
 
 from runner_e2e.lint.contexts import confidential, secret
 from runner_e2e.lint.masks import CAPTURED, NO_MASKS, Masks, case_part
+from runner_e2e.lint.shell.parameters import transform
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value
 
 ID = confidential("inputs.selected-id")
@@ -13,6 +14,7 @@ CASE = case_part(ID)
 NAME = confidential("inputs.case")
 FILTERED = Value(((Hole(ID.taints, f"{CAPTURED}1:1)"),),))
 CHANGED = ID.opaque()
+ENCODED = FILTERED.weakened(Confidence.LOW)
 TEXT = Value.literal("text ")
 
 
@@ -52,6 +54,14 @@ def confidence(masks: Masks, value: Value) -> Confidence | None:
         ([Value.of(ID.taints | NAME.taints)], ID, Confidence.HIGH),
         ([UNKNOWN], ID, Confidence.HIGH),
         ([EMPTY], ID, Confidence.HIGH),
+        # Masks tell upper case from lower case.
+        ([ID], transform(ID, str.upper), Confidence.HIGH),
+        ([ID], transform(ID, str.lower), Confidence.LOW),
+        ([transform(ID, str.upper)], transform(ID, str.upper), None),
+        # An encoding covers itself alone.
+        ([ENCODED], ENCODED, None),
+        ([ENCODED], ID, Confidence.HIGH),
+        ([ENCODED], NAME, Confidence.HIGH),
     ],
 )
 def test_what_stays_readable(registered: list[Value], shown: Value, left: Confidence | None) -> None:

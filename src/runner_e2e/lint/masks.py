@@ -24,6 +24,8 @@ CAPTURED = "$()"
 
 _DISTINCTIVE = 8
 _MAX_MASKS = 64
+_CASES = ("", " upper", " swapcase")
+"""The value itself, and what :func:`str.upper` makes of it, which its mask does not match; lower case may be the same."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +114,7 @@ class Masks:
                 if registered and piece.symbol == taint.label.name:
                     continue
                 doubtful = self.any_caller or index in possible or registered
-                if not doubtful and piece.symbol != taint.label.name:
+                if not doubtful and piece.symbol not in {f"{taint.label.name}{case}" for case in _CASES}:
                     doubtful = self._has(taint.label)
                 yield Taint(taint.label, Confidence.LOW, taint.trail) if doubtful else taint
 
@@ -164,12 +166,15 @@ def _is_opaque(mask: Text) -> bool:
 def _of_whole_value(text: Text, hole: str | Hole) -> Iterable[int]:
     """A mask of text that a filter took from the event file: it is the whole value of its one label.
 
-    What the filter selects is not followed, so this is taken on trust; a part of the value is not covered by it.
+    What the filter selects is not followed, so this is taken on trust; a part of the value is not covered by it, and
+    nothing is by an encoding.
     """
     assert isinstance(hole, Hole)
     labels = {taint.label for taint in hole.taints}
     if len(labels) != 1 or hole.longest is not None:
         return ()
+    if all(taint.confidence == Confidence.LOW for taint in hole.taints):
+        return [index for index, piece in enumerate(text) if hole.symbol and piece == hole]
     whole = [
         index
         for index, piece in enumerate(text)

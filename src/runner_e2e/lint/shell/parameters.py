@@ -274,11 +274,15 @@ def join_list(state: State, fields: tuple[Field, ...], *, star: bool) -> Value:
 
 
 def transform(value: Value, change: Callable[[str], str]) -> Value:
-    """*value* with its known pieces changed (letter case): a hole stays what it is in another case."""
+    """*value* with the case of its letters changed: a hole is another text then, and the same whenever this is done."""
     return Value.any_of(
-        normal(change(piece) if isinstance(piece, str) else piece.with_taints(piece.taints) for piece in text)
+        normal(change(piece) if isinstance(piece, str) else _transformed(piece, change.__name__) for piece in text)
         for text in value.texts
     )
+
+
+def _transformed(hole: Hole, change: str) -> Hole:
+    return Hole(hole.taints, hole.symbol and f"{hole.symbol} {change}", hole.longest)
 
 
 def substring(value: Value, offset: int | None, length: int | None, *, bounded: bool) -> Value:
