@@ -25,7 +25,7 @@ CAPTURED = "$()"
 _DISTINCTIVE = 8
 _MAX_MASKS = 64
 _CASES = ("", " upper", " swapcase")
-"""The value itself, and what :func:`str.upper` makes of it, which its mask does not match; lower case may be the same."""
+"""The value itself, and what :func:`str.upper` makes of it, which its mask does not match; lower case may be it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -100,7 +100,7 @@ def _api_writes(words: list[str]) -> bool:
         method = "POST" if any(word.startswith(_FIELDS) for word in words) else "GET"
     if "graphql" in words:
         texts = [word for word in words if "query=" in word]
-        return not texts or any("mutation" in text for text in texts)
+        return not texts or any("mutation" in text or "query=@" in text for text in texts)
     return method.upper() not in {"GET", "HEAD"} and not any("/secrets/" in word for word in words)
 
 

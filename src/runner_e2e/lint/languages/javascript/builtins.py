@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.data import parsed, shown, stringified
-from runner_e2e.lint.languages.javascript.requests import fetch
+from runner_e2e.lint.languages.javascript.requests import fetch, request_object
 from runner_e2e.lint.languages.javascript.values import (
     ANY,
     BOOLEAN,
@@ -319,7 +319,7 @@ def _error(call: Call) -> Js:
 
 def _url(call: Call) -> Js:
     thing = Thing("text", data="url")
-    value = of_text(call.text(0) + call.text(1).opaque() if call.given(1) else call.text(0))
+    value = of_text(call.text(1) + call.text(0).opaque() if call.given(1) else call.text(0))
     thing.put("text", value)
     for name in ("href", "pathname", "search", "hash", "host", "hostname", "origin"):
         thing.put(name, of_text(text_of(value).opaque()))
@@ -455,8 +455,9 @@ _FUNCTIONS: dict[str, Native] = {
     **dict.fromkeys(("clearTimeout", "clearInterval", "clearImmediate"), lambda _call: UNDEFINED),
     **dict.fromkeys(("Error", "TypeError", "RangeError", "SyntaxError", "AggregateError"), _error),
     **dict.fromkeys(("Symbol", "RegExp", "AbortController", "TextEncoder", "TextDecoder"), pure),
-    **dict.fromkeys(("Headers", "Request", "Response", "FormData", "Intl", "Proxy", "WeakSet"), pure),
+    **dict.fromkeys(("Headers", "Response", "FormData", "Intl", "Proxy", "WeakSet"), pure),
     "fetch": fetch,
+    "Request": request_object,
     "structuredClone": _same,
     "eval": _evaluated,
     "Map": _map,

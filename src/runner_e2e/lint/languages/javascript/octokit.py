@@ -77,7 +77,12 @@ def _module() -> Js:
     """A package of Octokit: its class, and the functions that send a single request."""
     request = of_thing(member(client("@octokit"), "request"))
     graphql = of_thing(member(client("@octokit"), "graphql"))
-    return object_of({"Octokit": function(_class), "request": request, "graphql": graphql})
+    return object_of({"Octokit": _octokit(), "request": request, "graphql": graphql})
+
+
+def _octokit() -> Js:
+    """The class; with plugins and defaults it is another one that does the same."""
+    return function(_class, **dict.fromkeys(("plugin", "defaults"), lambda _call: _octokit()))
 
 
 MODULES: dict[str, Callable[[], Js]] = dict.fromkeys(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.github_address import publishes
-from runner_e2e.lint.languages.javascript.values import Js, Thing, of_thing, taints_of, text_of
+from runner_e2e.lint.languages.javascript.values import Js, Thing, of_text, of_thing, taints_of, text_of
 from runner_e2e.lint.values import EMPTY, Value
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.languages.javascript.machine import Call, Passed
     from runner_e2e.lint.languages.javascript.values import Native
 
-__all__ = ["MODULES", "fetch"]
+__all__ = ["MODULES", "fetch", "request_object"]
 
 _METHODS = ("post", "put", "patch", "delete")
 _BODIES = frozenset({"body", "data", "json", "form"})
@@ -99,6 +99,15 @@ def _anywhere(value: Js) -> Value:
 def fetch(call: Call) -> Js:
     """``fetch(address, options)``."""
     return _send(call, EMPTY, _method(call, "GET"), "fetch")
+
+
+def request_object(call: Call) -> Js:
+    """``new Request(address, options)``, which ``fetch`` sends."""
+    request = Thing()
+    for thing in _options(call):
+        request.cells.update(thing.cells)
+    request.put("url", of_text(_address(call, EMPTY)))
+    return of_thing(request)
 
 
 def _sender(name: str, base: Value, method: str = "", data: int | None = None) -> Native:
