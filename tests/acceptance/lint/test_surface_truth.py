@@ -61,6 +61,8 @@ CASES = {
     "masked, shown in upper case": step('echo "::add-mask::$ID"\necho "${ID^^}"'),
     "masked in upper case": step('echo "::add-mask::${ID^^}"\necho "${ID^^}"'),
     "masked as base64": step('B=$(base64 <<< "$ID")\necho "::add-mask::$B"\necho "$ID"'),
+    "masked within a line": step('printf "Mask: "\necho "::add-mask::$ID"'),
+    "masked in the line after": step('printf "Mask:\\n"\necho "::add-mask::$ID"\necho "$ID"'),
     "masked in a function": step('mask() { echo "::add-mask::$1"; }\nmask "$ID"\necho "$ID"'),
     "masked in a subshell": step('( echo "::add-mask::$ID" )\necho "$ID"'),
     "masked in another shell": step('export ID\nbash -c \'echo "::add-mask::$ID"\'\necho "$ID"'),

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from tests.lint.shell.test_analysis import follow
 
 from runner_e2e.lint.contexts import confidential
-from runner_e2e.lint.shell.console import Console, Part, changes_reading, has_commands, read_console
+from runner_e2e.lint.shell.console import (
+    LINE_BEGUN,
+    Console,
+    Part,
+    begins_line,
+    changes_reading,
+    has_commands,
+    read_console,
+)
 from runner_e2e.lint.shell.state import READING, Reading
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Value, join
 
@@ -161,3 +170,50 @@ def test_echoed_commands_are_shown_but_for_masks() -> None:
     assert shown_of(console) == text("::echo::on\n::set-output name=a::", ID)
     assert console.reading == READING
     assert read_console(text("::echo::on")).reading.echoed
+
+
+# --- Lines that were begun.
+
+
+@pytest.mark.parametrize(
+    ("printed", "begun"),
+    [
+        (text("x"), True),
+        (text("x\n"), False),
+        (text("x\ny"), True),
+        (text("x\r"), False),
+        (text("\n"), False),
+        (text("Case ", ID), True),
+        (text("x\n", ID), False),
+        (text(ID, " of"), True),
+        (ID, False),
+        (text("::add-mask::", ID), False),
+        (text("x\n::add-mask::", ID), False),
+        (LINE_BEGUN + text("::add-mask::", ID), True),
+        (text("x") | text("y"), True),
+        (text("x") | text("y\n"), False),
+    ],
+)
+def test_whether_a_line_is_begun(printed: Value, begun: bool) -> None:
+    assert begins_line(printed) is begun
+
+
+@pytest.mark.parametrize(
+    ("script", "shown"),
+    [
+        ('printf "Mask: "; echo "::add-mask::$S"', True),
+        ('echo -n .; echo; echo "::add-mask::$S"', False),
+        ('printf "Mask\\n"; echo "::add-mask::$S"', False),
+        ('printf "Mask: " >&2; echo "::add-mask::$S"', False),
+        ('printf "Mask: " >&2; echo "::add-mask::$S" >&2', True),
+        ('printf "Mask: " >&2; echo "::add-mask::$S" 2>&1 >&2', False),
+        ('printf "Mask: " > f; echo "::add-mask::$S"', False),
+        ('printf "Mask: "; make; echo "::add-mask::$S"', False),
+        ('if [ -n "$X" ]; then printf .; fi; echo "::add-mask::$S"', False),
+        ('(printf .); echo "::add-mask::$S"', True),
+        ('printf "%s" "::add-mask::$S"; echo', False),
+        ("printf .; python3 -c \"import os; print('::add-mask::' + os.environ['S'])\"", True),
+    ],
+)
+def test_a_command_within_a_line_is_none(script: str, shown: bool) -> None:
+    assert bool(follow(script).prints) is shown

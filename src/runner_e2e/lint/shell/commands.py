@@ -29,6 +29,7 @@ __all__ = ["Commands", "weakened"]
 
 # What bash has built in and no system has as a program: in a POSIX shell it is not found.
 _NO_PROGRAMS = (builtin_names("bash") - builtin_names("sh")) | {"[[", "]]", "function", "coproc", "select"}
+_ECHOES = frozenset({"echo", "printf"})
 _POSIX_SPECIAL = frozenset({"eval", "exec", "exit", "return", "set", "shift", "trap", "unset", "export", "readonly"})
 
 
@@ -359,7 +360,12 @@ class Commands(Machine):
             call.state.status = 127
             return
         shown = name if name is not None else self.source.origin.text[fields[0].start : fields[0].end] or "a program"
+        begun = call.state.reading.begun
         programs.run(self, call)
+        if begun and call.state.reading.begun == begun and name not in _ECHOES:
+            # What a program that is not known prints ends its last line, most likely.
+            channel = call.state.descriptors.get(1, NULL)
+            call.state.reading = replace(call.state.reading, begun=begun - {channel.key})
         if name in self.defined and name not in call.state.functions:
             # A function that is not defined here: a program of its name is not likely.
             fields = tuple(replace(one, value=one.value.weakened(Confidence.LOW)) for one in fields)

@@ -20,7 +20,10 @@ from runner_e2e.lint.values import EMPTY, Hole, Text, Value, join, normal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Console", "Part", "changes_reading", "has_commands", "read_console"]
+__all__ = ["LINE_BEGUN", "Console", "Part", "begins_line", "changes_reading", "has_commands", "read_console"]
+
+LINE_BEGUN = Value.literal("\0")
+"""Stands for the text before, where text that is printed goes on with a line."""
 
 _COMMAND = re.compile(r"\s*::(?P<command>[a-z-]+)(?P<properties>(?: [^:]*)?)::", re.IGNORECASE)
 _NAME = re.compile(r"\bname=([^,]+)")
@@ -56,6 +59,27 @@ class Console:
     environment: tuple[tuple[str, Value], ...] = ()
     paths: tuple[Value, ...] = ()
     annotates: bool = False
+
+
+def begins_line(value: Value) -> bool:
+    """Whether the last line of printed text is none yet, for sure: what is printed next goes on with it.
+
+    One that begins with a command is not told.
+    """
+    return all(_begins_line(text) for text in value.texts)
+
+
+def _begins_line(text: Text) -> bool:
+    known = False
+    for index in range(len(text) - 1, -1, -1):
+        piece = text[index]
+        if isinstance(piece, str):
+            end = max(piece.rfind("\n"), piece.rfind("\r"))
+            rest = piece[end + 1 :]
+            known = known or bool(rest)
+            if end >= 0 or index == 0:
+                return known and _COMMAND.match(rest) is None
+    return known
 
 
 def has_commands(value: Value) -> bool:

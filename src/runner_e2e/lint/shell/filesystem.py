@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell.command_files import COMMAND_FILES, append
+from runner_e2e.lint.shell.console import LINE_BEGUN, begins_line
 from runner_e2e.lint.shell.patterns import text_matches
 from runner_e2e.lint.shell.state import LOG, NULL, Channel, CommandFile
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value, join, normal
@@ -246,7 +248,13 @@ def write_channel(machine: Machine, state: State, number: int, value: Value, spa
     channel = state.descriptors.get(number, NULL)
     start, end = span
     if channel.kind == "log":
-        machine.print(value, state, start=start, end=end, target="log")
+        begun = channel.key in state.reading.begun
+        text = LINE_BEGUN + value if begun else value
+        machine.print(text, state, start=start, end=end, target="log")
+        # What a program that is not known prints ends its last line, most likely.
+        going_on = any(isinstance(piece, str) for piece in value.pieces()) and begins_line(text)
+        if value != EMPTY and going_on is not begun:
+            state.reading = replace(state.reading, begun=state.reading.begun ^ {channel.key})
     elif channel.kind == "file":
         if channel.key == ("/github/summary",):
             machine.print(value, state, start=start, end=end, target="summary")

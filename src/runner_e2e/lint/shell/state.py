@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.source import Source
 
 __all__ = [
+    "ERRORS",
     "LOG",
     "NULL",
     "READING",
@@ -203,6 +204,8 @@ class Channel:
 
 
 LOG = Channel("log")
+ERRORS = Channel("log", 2)
+"""Standard error is read by itself."""
 
 UNCAPTURED = -1
 """The descriptor on which a runner of tests keeps its standard output while it captures that of the tests."""
@@ -233,17 +236,20 @@ class Reading:
     """How the runner reads what the step prints.
 
     *stopped* is the token that ends a stop of workflow commands (:data:`EMPTY`: they are carried out); *echoed* says
-    that it shows the commands that it carries out.
+    that it shows the commands that it carries out. *begun* has the keys of the channels on which a line has begun, and
+    has not ended: what follows in it is no command.
     """
 
     stopped: Value = EMPTY
     echoed: bool = False
+    begun: frozenset[FileKey] = frozenset()
 
     def joined(self, other: Reading) -> Reading:
         """Either way."""
         if self == other:
             return self
-        return Reading(stopped=self.stopped | other.stopped, echoed=self.echoed or other.echoed)
+        begun = self.begun & other.begun
+        return Reading(stopped=self.stopped | other.stopped, echoed=self.echoed or other.echoed, begun=begun)
 
 
 def sources(path: str, outer: Items = Items()) -> Variable:  # noqa: B008 - frozen
@@ -266,7 +272,7 @@ class State:
     options: frozenset[str] = frozenset()
     files: dict[FileKey, Value] = field(default_factory=dict)
     command_files: dict[str, CommandFile] = field(default_factory=dict)
-    descriptors: dict[int, Channel] = field(default_factory=lambda: {0: NULL, 1: LOG, 2: LOG})
+    descriptors: dict[int, Channel] = field(default_factory=lambda: {0: NULL, 1: LOG, 2: ERRORS})
     directory: Value = EMPTY
     last_argument: Value = EMPTY
     status: int | None = 0
