@@ -513,6 +513,9 @@ def test_a_single_cell_is_settled_by_its_own_record(
     assert done.returncode == 0, done.stdout + done.stderr
     (entry,) = ledger.entries(f"run-{job.run.id}")
     assert (entry.charged, entry.state) == (charged, state)
+    fix = f"`runner-e2e dispatch caps --settle run-{job.run.id} USD`"
+    assert (fix in done.stdout) is (charged is None)
+    assert "caps refuse whatever is to be paid" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -553,6 +556,10 @@ def test_what_was_never_reserved_counts_where_there_is_a_ledger_by_now(job: Job,
     inputs: dict[str, Any] = {"github_token": "token-of-alice", "claim": claim, "matrix": plan["matrix"]}
     assert "settle: nothing was reserved for this run" in job.step("settle", **inputs).stdout
     ledger.set_caps(day=DOLLAR)
+    done = job.step("settle", **inputs)
+    assert (
+        f"what run-{job.run.id} has cost is not known; until it is, caps refuse whatever is to be paid" in done.stdout
+    )
     for entry in json.loads(plan["matrix"])["include"]:
         record(job, entry["handle"], known(0.25))
     done = job.step("settle", **inputs)
@@ -583,6 +590,7 @@ def test_what_is_settled_stays_where_its_records_are_gone(job: Job, ledger: Shar
         ({"matrix": '{"include": [{"handle": "x"}]}'}, 2, "the input `matrix` is not the plan's"),
         ({"matrix": '{"include": [{"handle": 1}]}'}, 2, "the input `matrix` is not the plan's"),
         ({"github_token": "wrong"}, 3, "401"),
+        ({"results": "x" * 5000}, 2, "cannot be looked for"),
     ],
 )
 def test_what_cannot_be_settled(job: Job, inputs: dict[str, Any], status: int, said: str) -> None:

@@ -55,6 +55,13 @@ def _tell(settled: Settlement) -> None:
         said = f"{entry.key} has cost {usd(settled.charged)} of {reserved} reserved"
         if unknown:
             said += f", with {usd(joined.kept)} kept for {count(unknown, 'cell')} of unknown cost"
+    if settled.charged is None and entry.charged is None:
+        waits = "; until it is, caps refuse whatever is to be paid" if entry.reserved is None else ""
+        text = (
+            f"what {entry.key} has cost is not known{waits}\n"
+            f"fix: look it up at the provider, and write it: `runner-e2e dispatch caps --settle {entry.key} USD`"
+        )
+        print(gha.annotation("warning", text, title=TITLE))
     print(f"settle: {said}")
     gha.append_summary(f"**Cost:** {said}.\n")
 

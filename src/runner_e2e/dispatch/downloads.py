@@ -340,7 +340,10 @@ def _record(content: bytes, name: str, of: str = "") -> tuple[CellRecord | None,
 
 
 def records_below(directory: Path) -> Results:
-    """The records in the files of *directory*, as ``actions/download-artifact`` leaves them there."""
+    """The records in the files of *directory*, as ``actions/download-artifact`` leaves them there.
+
+    Raises :class:`~runner_e2e.errors.UsageError` for what cannot be the path of a directory.
+    """
     records: list[CellRecord] = []
     problems: list[str] = []
     for path, content in _files(directory):
@@ -355,7 +358,15 @@ def records_below(directory: Path) -> Results:
 
 def _files(directory: Path) -> Iterator[tuple[Path, bytes | str]]:
     """Every record's file and its content, or why it has none."""
-    for path in sorted(directory.rglob(RESULT_FILE)):
+    try:
+        paths = sorted(directory.rglob(RESULT_FILE))
+    except OSError as error:
+        raise UsageError(
+            f"the results in {str(directory)[:200]} cannot be looked for",
+            why=error.strerror or "",
+            fix="name the directory that they were fetched into",
+        ) from None
+    for path in paths:
         try:
             if path.is_symlink() or not path.is_file():
                 yield path, "it is no regular file"
