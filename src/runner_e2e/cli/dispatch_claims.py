@@ -27,8 +27,9 @@ def authorise_rerun(*, run: int, cost: str | None, api: GitHubApi) -> None:
     """Let the next attempt of RUN pay once more.
 
     A rerun is new spending, so without this its claim is refused and it ends before anything is paid, and where the
-    repository keeps a ledger its cost is reserved here, within the caps. Start it then with all its jobs
-    (`gh run rerun RUN`): a partial rerun keeps the claim of the earlier attempt.
+    repository keeps a ledger its cost is reserved here, within the caps; what earlier attempts have reserved and did
+    not pay is given back. Start it then with all its jobs (`gh run rerun RUN`): a partial rerun keeps the claim of the
+    earlier attempt.
     """
     from runner_e2e.dispatch.claim import nonce_of
     from runner_e2e.dispatch.money import micros
