@@ -1,8 +1,9 @@
 """What a launch costs, beside a bare exec, a bare Landlock launcher and its peers: ``python3 benchmarks/sandbox.py``.
 
 All ways start ``/bin/true`` with the same nine hidden directories, one of them with an exposed entry. Rounds are
-interleaved, so that a busy machine slows all ways alike; the least and the middle time of each are shown, and the
-processor time of everything that a launch starts, where a control group can be made to count it. ``--pause`` is what a
+interleaved, so that a busy machine slows all ways alike: aims are judged by the middle one of the ratios of all rounds.
+The least and the middle time of each way are shown, and the processor time of everything that a launch starts, where a
+control group can be made to count it. ``--pause`` is what a
 harness does between launches: the processes of the next one are made then. Without it launches come one upon another.
 ``--assert`` fails when an aim is missed.
 """
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+from runner_e2e.errors import LaunchError  # noqa: E402
 from runner_e2e.sandbox import fork_server  # noqa: E402
 from runner_e2e.sandbox.harness import Launcher  # noqa: E402
 from runner_e2e.sandbox.policy import Network, Policy  # noqa: E402
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 ENTRY = "scripts/agent_sandbox.py"
 SERVED = "scripts/agent_sandbox.py, sandbox serve"
+SERVED_OTHER = "the same, another environment each time"
 LANDLOCK = "bare ctypes Landlock launcher"
 HIDDEN = 9
 HARNESS_BYTES = 500_000_000
@@ -84,6 +87,10 @@ class Times:
     def middle(self) -> float:
         """The median."""
         return statistics.median(self.elapsed)
+
+    def beside(self, peer: Times) -> float:
+        """How many times as long as *peer* in the same round: the median."""
+        return statistics.median(own / other for own, other in zip(self.elapsed, peer.elapsed, strict=True))
 
 
 class Meter:
@@ -167,10 +174,15 @@ def sandbox_runtime(place: Path) -> list[str] | str:
     return [str(place / "npm/node_modules/.bin/srt"), "--settings", str(place / "settings.json"), "--", "/bin/true"]
 
 
-def by_process(words: list[str], place: Path, environment: Mapping[str, str] | None = None) -> Callable[[], None]:
-    variables = environment or environment_of(place)
+def by_process(
+    words: list[str], place: Path, environment: Mapping[str, str] | None = None, *, vary: bool = False
+) -> Callable[[], None]:
+    """Starts *words*; with *vary* no two environments are the same."""
+    variables = dict(environment or environment_of(place))
 
     def run() -> None:
+        if vary:
+            variables["ROUND"] = str(time.time_ns())
         done = subprocess.run(words, cwd=place / "work", env=variables, capture_output=True, check=False)
         if done.returncode:
             raise SystemExit(f"{words[:3]} failed with {done.returncode}: {done.stderr.decode()}")
@@ -215,17 +227,19 @@ def measure(ways: Mapping[str, Callable[[], None]], rounds: int, *, pause: float
 
 def show(times: Mapping[str, Times], base: str) -> None:
     for name, one in times.items():
-        ratios = f"{one.least / times[base].least:7.2f} x {one.middle / times[base].middle:7.2f} x"
-        print(f"  {name:42} {one.least:8.2f} ms {one.middle:8.2f} ms {ratios}   {one.processor:7.2f} ms processor")
+        ratio = f"{one.beside(times[base]):7.2f} x"
+        print(f"  {name:42} {one.least:8.2f} ms {one.middle:8.2f} ms {ratio}   {one.processor:7.2f} ms processor")
 
 
-def ways_of(place: Path, python: str, ready: Launcher, cold: Launcher, server: str) -> dict[str, Callable[[], None]]:
+def ways_of(place: Path, python: str, ready: Launcher, cold: Launcher) -> dict[str, Callable[[], None]]:
+    served, other = ({**environment_of(place), SERVER_VARIABLE: fork_server.start(python)} for _ in range(2))
     ways = {
         "bare exec": by_process(["/bin/true"], place),
         "python3 -I -S -c pass": by_process([python, "-I", "-S", "-c", "pass"], place),
         LANDLOCK: by_process([python, "-I", "-S", "-c", BARE_LANDLOCK, "/bin/true"], place),
         ENTRY: by_process(quick_entry(place, python), place),
-        SERVED: by_process(quick_entry(place, python), place, {**environment_of(place), SERVER_VARIABLE: server}),
+        SERVED: by_process(quick_entry(place, python), place, served),
+        SERVED_OTHER: by_process(quick_entry(place, python), place, other, vary=True),
     }
     for name, launcher in (("library launch", ready), ("library launch without standby", cold)):
         prepared = launcher.prepare(policy_of(place), directory=str(place / "work"), environment=environment_of(place))
@@ -236,7 +250,11 @@ def ways_of(place: Path, python: str, ready: Launcher, cold: Launcher, server: s
     ):
         policy = policy_of(place).replace(network=network)
         prepared = ready.prepare(policy, directory=str(place / "work"), environment=environment_of(place))
-        ways[name] = by_library(ready, prepared)
+        try:
+            by_library(ready, prepared)()
+            ways[name] = by_library(ready, prepared)
+        except LaunchError as error:
+            print(f"  {name} is absent: {error.problem.why}")
     if shutil.which("bwrap"):
         ways["bubblewrap, minimal"] = by_process(bubblewrap(place, every=False), place)
         ways[BUBBLEWRAP] = by_process(bubblewrap(place, every=True), place)
@@ -309,17 +327,19 @@ def run(options: argparse.Namespace, place: Path, meter: Meter) -> list[str]:
     pause, rounds = options.pause, options.rounds
     print(f"memory of the processes made for the next launch: {standby_memory(place, options.python):.1f} MB")
     with Launcher(python=options.python) as ready, Launcher(python=options.python, keep_standby=False) as cold:
-        ways = ways_of(place, options.python, ready, cold, fork_server.start(options.python))
-        print(f"launch of /bin/true, {HIDDEN} hidden directories, user {os.geteuid()}: least, middle, times bare exec")
+        ways = ways_of(place, options.python, ready, cold)
+        print(
+            f"launch of /bin/true, {HIDDEN} hidden directories, user {os.geteuid()}: least, middle, times a bare exec"
+        )
         times = measure(ways, rounds, pause=pause, meter=meter)
         show(times, "bare exec")
         runtime = sandbox_runtime(place)
         if isinstance(runtime, str):
             print(f"  sandbox-runtime (npm) is absent: {runtime}")
         else:
-            way = {"sandbox-runtime (npm)": by_process(runtime, place, {**os.environ, "HOME": str(place / "home")})}
-            found = measure(way, 3, pause=pause, meter=meter)
-            show({**found, "bare exec": times["bare exec"]}, "bare exec")
+            way = by_process(runtime, place, {**os.environ, "HOME": str(place / "home")})
+            some = {"bare exec": ways["bare exec"], "sandbox-runtime (npm)": way}
+            show(measure(some, 3, pause=pause, meter=meter), "bare exec")
         held = bytearray(HARNESS_BYTES)
         held[:: os.sysconf("SC_PAGESIZE")] = b"x" * len(held[:: os.sysconf("SC_PAGESIZE")])
         print(f"from a process that holds {HARNESS_BYTES // 1_000_000} MB:")
@@ -334,12 +354,12 @@ def run(options: argparse.Namespace, place: Path, meter: Meter) -> list[str]:
     for name, value in steady(place, options.python).items():
         print(f"open and close a file, {name}: {value:.2f} µs")
     for name in (ENTRY, SERVED):
-        ratio = times[name].least / times[LANDLOCK].least
+        ratio = times[name].beside(times[LANDLOCK])
         print(f"{name} is {ratio:.2f} x a {LANDLOCK} (aim: 1.3)")
         missed += [name] * (ratio > 1.3)
     for size, one in (("small", times), ("500 MB", large)):
         if BUBBLEWRAP in one:
-            ratio = one["library launch"].least / one[BUBBLEWRAP].least
+            ratio = one["library launch"].beside(one[BUBBLEWRAP])
             print(f"library launch, {size} harness, is {ratio:.2f} x bubblewrap with the same (aim: 1.0)")
             missed += [f"library launch, {size}"] * (ratio > 1.0)
     return missed

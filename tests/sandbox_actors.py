@@ -26,16 +26,17 @@ SERVED_ENTRY = (
     "status = ask(os.environb[b'RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]); "
     "sys.exit('not served' if status is None else status)"
 )
-# A launch like the one before: the server has prepared it. What it says of the first one is not shown.
+# A launch like the two before: the server has prepared all of it. What is said of those is not shown.
 EXPECTED_ENTRY = (
     "import os, sys, time; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.quick_client import ask\n"
     "server = os.environb[b'RUNNER_E2E_SANDBOX_SERVER']\n"
-    "first = os.fork()\n"
-    "if first == 0:\n"
-    "    for number in (0, 1, 2): os.dup2(os.open('/dev/null', os.O_RDWR), number)\n"
-    "    os._exit(ask(server, [*sys.argv[1 : sys.argv.index('--')], '--', '/bin/true']) is None)\n"
-    "os.waitpid(first, 0)\n"
-    "time.sleep(0.1)\n"
+    "for _ in range(2):\n"
+    "    before = os.fork()\n"
+    "    if before == 0:\n"
+    "        for number in (0, 1, 2): os.dup2(os.open('/dev/null', os.O_RDWR), number)\n"
+    "        os._exit(ask(server, [*sys.argv[1 : sys.argv.index('--')], '--', '/bin/true']) is None)\n"
+    "    os.waitpid(before, 0)\n"
+    "    time.sleep(0.1)\n"
     "status = ask(server, sys.argv[1:])\n"
     "sys.exit('not served' if status is None else status)"
 )

@@ -252,15 +252,20 @@ def clone_process(flags: int) -> int:
     return _call(_old_call("clone"), "clone", flags | SIGCHLD)
 
 
+_IDLE_SECONDS: Final = 60
+
+
 def start_idle_process(flags: int) -> int:
     """A child in new namespaces that only waits to be killed, for the namespaces' sake; returns its process id.
 
-    It shares this process's memory and runs nothing but pause(2) of the C library on a stack of its own, so that
-    nothing is copied. Signals must be blocked while it is there: no handler may run in it.
+    It shares this process's memory and runs nothing but sleep(3) of the C library on a stack of its own, so that
+    nothing is copied. Signals must be blocked while it is there: no handler may run in it. It ends after a minute,
+    should this process be killed in the meantime: it holds all that this one has open.
     """
     top = ctypes.addressof(_idle_stack) + len(_idle_stack)
-    function = ctypes.cast(_libc.pause, ctypes.c_void_p)
-    arguments = (function, ctypes.c_void_p(top), ctypes.c_int(flags | CLONE_VM | SIGCHLD), None)
+    function = ctypes.cast(_libc.sleep, ctypes.c_void_p)
+    flags |= CLONE_VM | SIGCHLD
+    arguments = (function, ctypes.c_void_p(top), ctypes.c_int(flags), ctypes.c_void_p(_IDLE_SECONDS))
     return _checked(_libc.clone(*arguments), "clone")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.sandbox_actors import SERVED, Actor, actors, make_actor
 
-from runner_e2e.sandbox import fork_worker, request
+from runner_e2e.sandbox import fork_worker, readiness
 from runner_e2e.sandbox.request import Kind
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ def servers():
         if f"socket:[{inode}]" in links:
             found.append(int(name))
     return found
+def kill(processes, signal):
+    for process in processes:
+        try:
+            os.kill(process, signal)
+        except ProcessLookupError:
+            pass  # it was one of those that are there for a moment
 def parent(process):
     try:
         return int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
@@ -335,9 +341,8 @@ one = subprocess.Popen([*client, "--", "/bin/sh", "-c", "echo ready; read line; 
                        stdout=subprocess.PIPE, text=True)
 one.stdout.readline()
 number = int(os.path.basename(server))
-for process in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
-    if number in (process, parent(process)):
-        os.kill(process, signal.SIGTERM)
+every = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+kill([process for process in every if number in (process, parent(process))], signal.SIGTERM)
 print(one.communicate("go")[0])
 print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
 """
@@ -351,9 +356,7 @@ subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.DEVNULL)  # it ha
 number = int(os.path.basename(server))
 usual = resource.prlimit(number, resource.RLIMIT_NOFILE)
 resource.prlimit(number, resource.RLIMIT_NOFILE, (4, usual[1]))
-for process in servers():
-    if process != number:
-        os.kill(process, signal.SIGKILL)
+kill([process for process in servers() if process != number], signal.SIGKILL)
 for limits in (None, usual):
     if limits:
         resource.prlimit(number, resource.RLIMIT_NOFILE, limits)
@@ -387,25 +390,22 @@ def test_processes_that_cannot_be_made_before_are_made_when_they_are_needed(monk
     def refuse(*_: object, **__: object) -> None:
         raise OSError
 
-    monkeypatch.setattr(fork_worker, "Standby", refuse)
-    ours, theirs = request.pair()
-    last = fork_worker.Last(kind=Kind(namespaces=0, user=0, group=0), wanted=-1)
-    client = fork_worker._Client(theirs, last, mask=bytes(128))
-    assert client.standby is None
-    ours.close()
-    theirs.close()
+    monkeypatch.setattr(readiness, "Standby", refuse)
+    last = readiness.Last(kind=Kind(namespaces=0, user=0, group=0))
+    assert readiness.Readiness(last, mask=bytes(128)).standby is None
 
 
 READY = """
 import os
-from runner_e2e.sandbox import expected, fork_worker, request
+from runner_e2e.sandbox import expected, fork_worker, readiness, request
 options = (b"--hide", os.fsencode(sys.argv[1]))
 wanted = expected.Wanted(directory=os.getcwdb(), options=options, environment=((b"PATH", b"/usr/bin:/bin"),))
 kind = request.Kind(namespaces=0, user=os.geteuid(), group=os.getegid())
-last = fork_worker.Last(kind=kind, wanted=expected.remember(wanted))
+last = readiness.Last(kind=kind, wanted=expected.remember(wanted))
 client = fork_worker._Client(request.pair()[0], last, mask=bytes(128))
 client.get_ready(fork_worker.Trade(mask=bytes(128), runner_files=tuple))
-print(client.expected.is_met_by(wanted), tuple(client.maps) == client.expected.plan()[1].owners)
+ready = client.ready
+print(ready.expected.is_met_by(wanted), tuple(ready.maps) == ready.expected.plan()[1].owners)
 """
 
 
@@ -428,24 +428,58 @@ def replace():
     open(hidden + "/secret", "w").write("canary")
 def link():
     os.link(hidden + "/secret", hidden + "-name")
-launch()
-for change in (None, replace, link):
-    if change:
-        change()
+for _ in range(3):
+    launch()
+for change in (replace, link):
+    change()
     launch()
 """
     words = [*serving(served), served.python, "-I", "-c", HARNESS + body, served.python, served.source, served.hidden]
     lines = served.run(words).stdout.splitlines()
-    assert lines == ["answer 0 "] * 3 + [
+    assert lines == ["answer 0 "] * 4 + [
         "answer 125 why: the file has another name outside the hidden paths: a hard link"
     ]
+
+
+MOUNTS = """
+import time
+place = sys.argv[3]
+def mount(*words):
+    subprocess.run(["mount", *words], check=True)
+def launch():
+    command = ["/bin/sh", "-c", f"cat {place}/seen/* {place}/hidden/* 2>/dev/null"]
+    done = subprocess.run([*client, "--hide", place + "/hidden", "--", *command], stdout=subprocess.PIPE, text=True)
+    print(done.stdout.partition("answer")[0].strip() or "nothing")
+    time.sleep(0.2)
+os.mkdir(place + "/seen")
+for _ in range(3):
+    launch()
+if sys.argv[4] == "stays":
+    mount("-t", "tmpfs", "none", place + "/seen")
+    open(place + "/seen/file", "w").write("seen")
+    launch()
+    subprocess.run(["umount", place + "/seen"], check=True)
+else:  # gone before the launch
+    mount("--bind", place + "/hidden", place + "/seen")
+    time.sleep(float(sys.argv[4]))
+    subprocess.run(["umount", place + "/seen"], check=True)
+for _ in range(3):
+    launch()
+"""
+
+
+@pytest.mark.parametrize(("way", "seen"), [("stays", ["seen"]), ("0", []), ("0.2", [])])
+def test_a_prepared_launch_has_the_mounts_of_the_moment(way: str, seen: list[str]) -> None:
+    for served in make_actor("root" + SERVED):
+        words = [served.python, "-I", "-c", HARNESS + MOUNTS, served.python, served.source, served.place, way]
+        done = served.run(["unshare", "--mount", *serving(served), *words])
+        assert done.stdout.split() == ["nothing"] * 3 + seen + ["nothing"] * 3, done
 
 
 def test_a_server_that_was_killed_is_done_without(served: Actor) -> None:
     body = """
 import shutil, signal
-for process in servers():
-    os.kill(process, signal.SIGKILL)
+kill(servers(), signal.SIGKILL)
 shutil.rmtree(os.path.dirname(server))
 print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
 """
@@ -456,12 +490,45 @@ def test_a_worker_that_was_killed_is_replaced(served: Actor) -> None:
     body = """
 import signal
 for _ in range(3):
-    for process in servers():
-        if process != int(os.path.basename(server)):
-            os.kill(process, signal.SIGKILL)
+    kill([process for process in servers() if process != int(os.path.basename(server))], signal.SIGKILL)
     print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout.strip())
 """
     assert harness(served, SERVERS + body).stdout == "answer 0\n" * 3
+
+
+LEFT = """
+import _socket, os, select, signal
+from runner_e2e.sandbox import fork_server, fork_worker
+told, tell = os.pipe()
+made = 0
+def work(*_, **__):
+    if made == 1 and fork():
+        os._exit(0)  # and leaves a process that has all of its descriptors
+    os.write(tell, bytes([made]))
+    signal.pause()
+fork_worker.work = work
+fork = os.fork
+def count():
+    global made
+    made += 1
+    return fork()
+listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+listening.bind("\\0" + str(os.getpid()))
+listening.listen()
+trade = fork_worker.Trade(mask=bytes(128), runner_files=tuple)
+server = fork()
+if server == 0:
+    os.setpgid(0, 0)
+    os.fork = count
+    fork_server._Server(listening, os.pidfd_open(os.getppid()), trade).run()
+print(os.read(told, 1)[0], os.read(told, 1)[0] if select.select([told], [], [], 20)[0] else "none", flush=True)
+os.killpg(server, signal.SIGKILL)
+"""
+
+
+def test_a_worker_that_leaves_something_behind_is_replaced(actor: Actor) -> None:
+    done = actor.python_script(LEFT)
+    assert sorted(done.stdout.split()) == ["1", "2"], done
 
 
 def test_processes_of_the_next_launch_that_were_killed_are_replaced(served: Actor) -> None:
@@ -474,8 +541,7 @@ while not ready:  # a worker that was made before the kind of the launch was kno
     launch()
     workers = [process for process in servers() if process != int(os.path.basename(server))]
     ready = [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(int(name)) in workers]
-for process in ready:
-    os.kill(process, signal.SIGKILL)
+kill(ready, signal.SIGKILL)
 print(launch())
 """
     assert harness(served, SERVERS + body).stdout == "answer 0\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -182,8 +183,9 @@ def output(launcher, policy, script):
     return text
 
 with Launcher() as launcher:
-    output(launcher, Policy(hide=(place + "/hidden",)), ":")
-    time.sleep(0.3)  # the processes of the next launch stand ready now
+    for _ in range(int(sys.argv[2])):
+        output(launcher, Policy(hide=(place + "/hidden",)), ":")
+        time.sleep(0.3)  # the processes of the next launch stand ready now
     subprocess.run(["mount", "-t", "tmpfs", "none", place + "/hidden"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "none", place + "/seen"], check=True)
     for name in ("hidden", "seen"):
@@ -198,12 +200,128 @@ with Launcher() as launcher:
 """
 
 
-def test_processes_that_stand_ready_see_the_mounts_of_the_moment(root: Actor) -> None:
+@pytest.mark.parametrize("before", [1, 2], ids=["made", "prepared"])
+def test_processes_that_stand_ready_see_the_mounts_of_the_moment(root: Actor, before: int) -> None:
     """What is mounted after they were made is hidden and seen as if they had been made just now."""
     (root.place / "seen").mkdir()
     words = [root.python, "-I", "-c", "import sys; sys.path.insert(0, sys.argv.pop(1))\n" + MOUNTS_CHANGE]
-    done = root.run(["unshare", "--mount", *words, root.source, root.place])
+    done = root.run(["unshare", "--mount", *words, root.source, root.place, before])
     assert done.stdout == "seen\n\n", done
+
+
+ACCOUNTS_CHANGE = (
+    MOUNTS_CHANGE.partition("with Launcher()")[0]
+    + """
+passwd = place + "/passwd"
+with open("/etc/passwd") as file, open(passwd, "w") as copy:
+    copy.write(file.read())
+subprocess.run(["mount", "--bind", passwd, "/etc/passwd"], check=True)
+with Launcher() as launcher:
+    for number in range(4):
+        with open(passwd, "a") as file:
+            file.write(f"number{number}:x:{70000 + number}:1::/:/bin/sh\\n" if number > 2 else "")
+        print(output(launcher, Policy(hide=(place + "/hidden",)), "grep -o ^number.: /etc/passwd"))
+        time.sleep(0.3)
+"""
+)
+
+
+def test_a_prepared_launch_knows_the_accounts_of_the_moment(root: Actor) -> None:
+    words = [root.python, "-I", "-c", "import sys; sys.path.insert(0, sys.argv.pop(1))\n" + ACCOUNTS_CHANGE]
+    done = root.run(["unshare", "--mount", *words, root.source, root.place])
+    assert done.stdout.split() == ["number3:"], done
+
+
+def has_prepared(launcher: Launcher) -> bool:
+    """Whether the processes of the next launch have mounts of their own already."""
+    service = launcher._services[False].process.pid
+    first = subprocess.run(["pgrep", "-P", str(service)], capture_output=True, text=True, check=True).stdout.split()
+    second = subprocess.run(["pgrep", "-P", first[0]], capture_output=True, text=True, check=True).stdout.split()
+    mounts = [Path(f"/proc/{process}/ns/mnt").readlink() for process in (service, *second)]
+    return len(set(mounts)) == 2
+
+
+def test_a_launch_that_came_twice_is_prepared(here: Actor) -> None:
+    with Launcher() as launcher:
+        one, other = hiding(launcher, here, here.hidden), hiding(launcher, here, here.hidden / "other")
+        script = f"cat {here.hidden}/secret; echo $0"
+        for prepared, is_prepared in (
+            (one, False),
+            (one, True),
+            (one, True),
+            (other, False),
+            (one, False),
+            (one, True),
+        ):
+            assert output(launcher, prepared, script)[1].removeprefix("canary\n") == "/bin/sh\n"
+            let_processes_get_ready()
+            assert has_prepared(launcher) == is_prepared
+
+
+def test_a_prepared_launch_is_not_used_where_a_path_was_replaced(here: Actor) -> None:
+    with Launcher() as launcher:
+        prepared = hiding(launcher, here, here.hidden)
+        for _ in range(2):
+            output(launcher, prepared, ":")
+            let_processes_get_ready()
+        assert has_prepared(launcher)
+        here.hidden.rename(here.place / "moved")
+        here.hidden.mkdir()
+        (here.hidden / "secret").write_text("canary")
+        with pytest.raises(LaunchError) as caught:
+            output(launcher, prepared, f"cat {here.hidden}/secret")
+        assert "replaced during the launch" in caught.value.problem.why
+
+
+def test_a_prepared_launch_is_not_used_where_a_path_was_made_again(here: Actor) -> None:
+    """As long as it waits, no file system gives the inode number of something that is in its view to something new."""
+    with Launcher() as launcher:
+        prepared = hiding(launcher, here, here.hidden)
+        for _ in range(2):
+            output(launcher, prepared, ":")
+            let_processes_get_ready()
+        assert has_prepared(launcher)
+        numbers = {path: path.stat().st_ino for path in (here.hidden, here.work)}
+        for path, number in numbers.items():
+            shutil.rmtree(path)
+            path.mkdir()
+            assert path.stat().st_ino != number
+        (here.hidden / "secret").write_text("canary")
+        with pytest.raises(LaunchError):
+            output(launcher, prepared, f"cat {here.hidden}/secret")
+
+
+LIMITED = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from runner_e2e.sandbox.harness import Launcher
+from runner_e2e.sandbox.policy import Policy
+nothing = os.open(os.devnull, os.O_RDWR)
+with Launcher() as launcher:
+    policy = Policy(hide=(sys.argv[1],), limits={"time": 60, "file-size": 1 << 20})
+    prepared = launcher.prepare(policy, directory=sys.argv[2])
+    for number in range(3):
+        words = ["/bin/sh", "-c", f"ls {sys.argv[1]}; exit {number}"]
+        with launcher.start(prepared, words, stdin=nothing, stdout=nothing, stderr=nothing) as launch:
+            print(launch.wait(60).status, flush=True)
+        time.sleep(0.3)
+"""
+
+
+def test_a_prepared_launch_with_limits_needs_nothing_that_is_hidden(here: Actor) -> None:
+    done = here.run([here.python, "-I", "-c", LIMITED, here.source, here.work])
+    assert done.stdout.split() == ["0", "1", "2"], done
+
+
+def test_a_launch_that_depends_on_what_else_runs_is_not_prepared(here: Actor) -> None:
+    with Launcher() as launcher:
+        prepared = launcher.prepare(
+            Policy(limits={"processes": 8}), directory=str(here.work), environment=here.environment()
+        )
+        for _ in range(3):
+            assert output(launcher, prepared, "echo ran")[1] == "ran\n"
+            let_processes_get_ready()
+            assert not has_prepared(launcher)
 
 
 def test_processes_that_stand_ready_and_are_killed_are_made_anew(here: Actor) -> None:

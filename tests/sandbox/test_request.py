@@ -40,14 +40,19 @@ def test_every_descriptor_arrives_in_its_role(tmp_path: Path, with_program: bool
     try:
         request.send(
             ours,
-            request.Request(packed=request.pack(PLAN), argv=PLAN.argv, streams=Streams(**sent), maps={(3, 4): map_}),
+            request.Request(
+                packed=request.pack(PLAN),
+                start=request.Start(argv=PLAN.argv, streams=Streams(**sent)),
+                maps={(3, 4): map_},
+            ),
         )
         received = request.receive(theirs)
     finally:
         ours.close()
         theirs.close()
     assert received
-    streams = received.streams
+    assert received.start
+    streams = received.start.streams
     assert received.plan() == PLAN
     assert received.packed.kind == request.Kind(namespaces=0, user=1, group=2)
     assert os.path.sameopenfile(received.maps[3, 4], map_)
@@ -69,7 +74,10 @@ def test_many_descriptors_arrive(tmp_path: Path) -> None:
     ours, theirs = request.pair()
     maps = {(owner, owner): file for owner in range(200)}
     streams = Streams(**dict.fromkeys(roles, file))
-    request.send(ours, request.Request(packed=request.pack(PLAN), argv=PLAN.argv, streams=streams, maps=maps))
+    request.send(
+        ours,
+        request.Request(packed=request.pack(PLAN), start=request.Start(argv=PLAN.argv, streams=streams), maps=maps),
+    )
     received = request.receive(theirs)
     assert received
     assert list(received.maps) == list(maps)

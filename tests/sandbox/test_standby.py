@@ -12,7 +12,7 @@ import os
 from runner_e2e.sandbox.events import Streams
 from runner_e2e.sandbox.planning import make_plan, modes_of, read_host, survey
 from runner_e2e.sandbox.policy import Policy
-from runner_e2e.sandbox.request import Request, pack
+from runner_e2e.sandbox.request import Start, pack
 from runner_e2e.sandbox.standby import Standby
 host, policy = read_host(), Policy()
 found = survey(policy, directory="/", environment={}, user=host.user)
@@ -26,7 +26,7 @@ while one.lives():
     pass
 read, write = os.pipe()
 streams = Streams(stdin=0, stdout=1, stderr=2, events=write, control=0)
-one.launch(Request(packed=packed, argv=plan.argv, streams=streams))
+one.launch(packed, Start(argv=plan.argv, streams=streams), {})
 os.close(write)
 print(os.read(read, 4096).decode())
 """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
     Arguments = TypeVarTuple("Arguments")
 
-__all__ = ["Answers", "access", "ask", "lstat", "read_text"]
+__all__ = ["Answers", "access", "ask", "lstat", "note", "read_bytes", "read_text"]
 
 
 class Answers:
@@ -64,6 +64,14 @@ def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[A
         return None, error.errno or errno.EIO
 
 
+def note(function: Callable[[*Arguments], object], *arguments: *Arguments) -> None:
+    """Asks only for the answer to be remembered, be it an error."""
+    try:
+        ask(function, *arguments)
+    except OSError:
+        return
+
+
 def lstat(path: str) -> tuple[int, int, int, int, int]:
     """Mode, device, inode, user and group of what stands at *path* itself."""
     found = os.lstat(path)
@@ -73,6 +81,12 @@ def lstat(path: str) -> tuple[int, int, int, int, int]:
 def access(path: str, mode: int) -> bool:
     """Whether this process may use *path* so (access(2)), by its effective ids."""
     return os.access(path, mode, effective_ids=True)
+
+
+def read_bytes(path: str) -> bytes:
+    """All of a file; raises :class:`OSError`."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def read_text(path: str) -> str:

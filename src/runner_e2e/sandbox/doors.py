@@ -16,7 +16,7 @@ from runner_e2e.sandbox import landlock, request, seccomp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runner_e2e.sandbox.events import Reporter, Streams
+    from runner_e2e.sandbox.events import Reporter
     from runner_e2e.sandbox.plan import Plan
 
 __all__ = ["DOORS", "enter", "forbid_other_sockets"]
@@ -26,13 +26,16 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _WAITING = 128  # connections that the kernel keeps for a door until the proxy takes them
 
 
-def enter(plan: Plan, streams: Streams) -> None:
-    """Makes ready what *plan* lets the agent reach, in the network namespace of this process, which must be new."""
+def enter(plan: Plan, proxy: int) -> None:
+    """Makes ready what *plan* lets the agent reach, in the network namespace of this process, which must be new.
+
+    *proxy* is the connection on which the proxy waits for the doors that lead to it, where there are any.
+    """
     if plan.network != "none":
         _raise_loopback()
     if plan.doors:
         made = [_open_door(address, port) for address, port in plan.doors]
-        with_proxy = _socket.socket(fileno=streams.proxy)
+        with_proxy = _socket.socket(fileno=proxy)
         request.send_descriptors(with_proxy, DOORS, made)
         with_proxy.close()
         for door in made:

@@ -10,9 +10,10 @@ import marshal
 import os
 
 from runner_e2e.sandbox import command
-from runner_e2e.sandbox.answers import Answers, ask
+from runner_e2e.sandbox.answers import Answers, ask, note, read_bytes
 from runner_e2e.sandbox.arguments import parse_arguments
 from runner_e2e.sandbox.facts import is_there
+from runner_e2e.sandbox.mounts import copied_files
 from runner_e2e.sandbox.planning import modes_of, read_host
 from runner_e2e.sandbox.prepared import prepare
 from runner_e2e.sandbox.progress import Ways
@@ -101,7 +102,10 @@ class Expected:
         """The plan of the first way that is tried."""
         ways = Ways(self.prepared.policy, modes_of(self.prepared.host))
         with self.answers:
-            return self.prepared.plan(ways.mode, ways.reasons())
+            plan, packed = self.prepared.plan(ways.mode, ways.reasons())
+            for path in copied_files(plan):
+                note(read_bytes, path)
+        return plan, packed
 
     def is_met_by(self, wanted: Wanted) -> bool:
         """Whether *wanted* is what was expected, on a machine that has not changed for it.

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import NoReturn
 
+    from runner_e2e.sandbox.readiness import Last
+
 __all__ = ["HELLO", "become_harness", "command", "serve", "start"]
 
 HELLO = b"sandbox fork server 1\n"
@@ -177,6 +179,19 @@ def _settle() -> bytes:
     return mask
 
 
+class _Worker:
+    """A process that waits for a client, or launches for one."""
+
+    def __init__(self, news: _socket.socket, life: int) -> None:
+        self.news = news
+        self.life = life  # tells its end, though something that it left may hold its end of the news
+
+    def close(self) -> None:
+        """Hears no more of it."""
+        self.news.close()
+        os.close(self.life)
+
+
 class _Server:
     """Keeps one worker waiting at the socket."""
 
@@ -184,33 +199,38 @@ class _Server:
         self.listening = listening
         self.life = life
         self.trade = trade
-        self.idle: _socket.socket | None = None  # leads to the worker that waits
-        self.busy: list[_socket.socket] = []  # to those that have not told of their launch yet
-        self.last: fork_worker.Last | None = None
+        self.idle: _Worker | None = None
+        self.busy: list[_Worker] = []  # those that have not told of their launch yet
+        self.last: Last | None = None
 
     def run(self) -> None:
         """Makes a worker in the first quiet moment after the last one has work, or at once for a client that waits."""
         self._fork()
         while True:
-            talking = {one.fileno(): one for one in (self.idle, *self.busy) if one}
+            workers = [one for one in (self.idle, *self.busy) if one]
             clients = self.listening.fileno()
             waiting = select.poll()
-            for descriptor in (self.life, *talking, *(() if self.idle else (clients,))):
+            for descriptor in (self.life, *(() if self.idle else (clients,))):
                 waiting.register(descriptor, select.POLLIN)
+            for one in workers:
+                waiting.register(one.news, select.POLLIN)
+                waiting.register(one.life, select.POLLIN)
             ready = {descriptor for descriptor, _ in waiting.poll(None if self.idle else _QUIET)}
             if self.life in ready:
                 return
-            for descriptor in ready & talking.keys():
-                self._hear(talking[descriptor])
+            for one in workers:
+                if one.news.fileno() in ready:
+                    self._take(one, *fork_worker.hear(one.news))
+                elif one.life in ready:
+                    self._take(one, b"", None)
             if self.idle is None and (not ready or clients in ready):
                 self._fork()
 
-    def _hear(self, news: _socket.socket) -> None:
-        """Takes what a worker says: that it has a client, what its launch is, or that it ended."""
-        content, last = fork_worker.hear(news)
-        if self.idle is news:
+    def _take(self, worker: _Worker, content: bytes, last: Last | None) -> None:
+        """Takes what a worker says: that it has a client, what its launch is, or nothing, for it has ended."""
+        if self.idle is worker:
             self.idle = None
-            self.busy.append(news)
+            self.busy.append(worker)
             if not content:
                 select.poll().poll(_PAUSE)  # something has killed it
         if last:
@@ -218,8 +238,8 @@ class _Server:
                 os.close(self.last.wanted)
             self.last = last
         if last or not content:
-            self.busy.remove(news)
-            news.close()
+            self.busy.remove(worker)
+            worker.close()
 
     def _fork(self) -> None:
         try:
@@ -227,16 +247,17 @@ class _Server:
         except OSError:
             select.poll().poll(_PAUSE)  # a client that waits too long launches by itself
 
-    def _make_worker(self) -> _socket.socket:
+    def _make_worker(self) -> _Worker:
         server = os.getpid()
         news, theirs = request.pair()
         try:
-            if os.fork() == 0:
+            process = os.fork()
+            if process == 0:
                 news.close()
                 fork_worker.work(self.listening, theirs, self.trade, self.last, server=server)
+            return _Worker(news, os.pidfd_open(process))
         except OSError:
             news.close()
             raise
         finally:
             theirs.close()
-        return news

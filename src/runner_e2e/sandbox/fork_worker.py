@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _socket  # see request.py
-import contextlib
 import fcntl
 import marshal
 import os
@@ -11,15 +10,15 @@ import select
 import struct
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import command, expected, quick_client, request
+from runner_e2e.sandbox import command, quick_client, request
 from runner_e2e.sandbox.arguments import parse_arguments, policy_of
-from runner_e2e.sandbox.expected import Expected, Wanted
+from runner_e2e.sandbox.expected import Wanted, recall, remember
 from runner_e2e.sandbox.origin import Origin
 from runner_e2e.sandbox.planning import modes_of, read_host
 from runner_e2e.sandbox.prepared import prepare
+from runner_e2e.sandbox.readiness import Last, Readiness
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.request import Kind
-from runner_e2e.sandbox.standby import Standby
 from runner_e2e.sandbox.surroundings import SurroundingsError, read_surroundings
 
 TYPE_CHECKING = False
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.prepared import Prepared
     from runner_e2e.sandbox.request import Packed
+    from runner_e2e.sandbox.standby import Standby
     from runner_e2e.sandbox.terminal import Foreground
 
 __all__ = ["Last", "Trade", "hear", "load", "work"]
@@ -56,13 +56,6 @@ def load() -> None:
     from runner_e2e.sandbox import hosts, launcher, layouts, limits, policy_json, report, watch  # noqa: F401
 
 
-class Last(Record):
-    """The launch before: its kind, and a file with what was asked for (-1 where it was not kept)."""
-
-    kind: Kind
-    wanted: int
-
-
 def work(listening: _socket.socket, news: _socket.socket, trade: Trade, last: Last | None, *, server: int) -> NoReturn:
     """Waits for one client, launches for it, and never returns. For a fresh fork of the server.
 
@@ -77,13 +70,11 @@ def work(listening: _socket.socket, news: _socket.socket, trade: Trade, last: La
         kernel.default_action(_SIGCHLD)
         kernel.unblock_signals(trade.mask)
         origin = _Client(news, last, mask=trade.mask)
-        with contextlib.suppress(Exception):  # a launch says it, to its client
-            if not _comes(listening):
-                origin.get_ready(trade)
-        descriptor, _ = listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - as socket.accept() does
+        if not _comes(listening):
+            origin.get_ready(trade)
+        origin.connection = _accept(listening, origin.ready)
         news.send(TAKEN)
         listening.close()
-        origin.connection = _socket.socket(fileno=descriptor)
         trusted = _is_alike(origin.connection) and _introduces_itself(origin.connection)
         if origin.send(quick_client.ACCEPTED if trusted else quick_client.DECLINED) and trusted:
             origin.answer(_serve(trade, origin))
@@ -104,6 +95,20 @@ def _comes(listening: _socket.socket) -> bool:
     waiting = select.poll()
     waiting.register(listening, select.POLLIN)
     return bool(waiting.poll(0))
+
+
+def _accept(listening: _socket.socket, ready: Readiness) -> _socket.socket:
+    """Waits for a client, and lets go what grows old."""
+    waiting = select.poll()
+    waiting.register(listening, select.POLLIN)
+    while ready.standby and ready.standby.changes >= 0:
+        waiting.register(ready.standby.changes, select.POLLPRI)
+        if listening.fileno() in dict(waiting.poll()):
+            break
+        waiting.unregister(ready.standby.changes)
+        ready.renew()
+    descriptor, _ = listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - as socket.accept() does
+    return _socket.socket(fileno=descriptor)
 
 
 def _is_alike(connection: _socket.socket) -> bool:
@@ -149,9 +154,8 @@ def _serve(trade: Trade, origin: _Client) -> int | None:
         words = tuple(map(os.fsdecode, packed))
         options = packed[: packed.index(b"--")] if b"--" in packed else packed
         wanted = origin.wanted = Wanted(directory=_directory(), options=options, environment=environment)
-        one = origin.expected
-        if one and one.is_met_by(wanted):
-            return _launch(words, origin, prepared=one.prepared)
+        if prepared := origin.ready.prepared_for(wanted):
+            return _launch(words, origin, prepared=prepared)
         wanted.enter()
     except (OSError, ValueError):
         return None  # a directory that cannot be entered, a variable without a name: the client says it
@@ -216,11 +220,13 @@ def _show_defect() -> None:
     os.write(2, traceback.format_exc().encode())
 
 
-def tell(news: _socket.socket, kind: Kind, wanted: Wanted) -> None:
-    """Tells the server of a launch that begins; nothing where the server is gone."""
-    kept = expected.remember(wanted)
+def tell(news: _socket.socket, kind: Kind, wanted: Wanted, last: Last | None) -> None:
+    """Tells the server of a launch that begins after the *last*; nothing where the server is gone."""
+    repeated = last is not None and last.wanted >= 0 and recall(last.wanted) == wanted
+    kept = remember(wanted)
+    content = marshal.dumps((tuple(kind.values().values()), repeated))
     try:
-        request.send_descriptors(news, marshal.dumps(tuple(kind.values().values())), [kept] if kept >= 0 else [])
+        request.send_descriptors(news, content, [kept] if kept >= 0 else [])
     except OSError:
         return
     finally:
@@ -231,11 +237,12 @@ def tell(news: _socket.socket, kind: Kind, wanted: Wanted) -> None:
 def hear(news: _socket.socket) -> tuple[bytes, Last | None]:
     """What the worker at the other end says, nothing once it has ended; and its launch, once it tells that."""
     content, descriptors = request.receive_descriptors(news, _LONGEST_NEWS)
-    kind = content.removeprefix(TAKEN)
-    if not kind:
+    told = content.removeprefix(TAKEN)
+    if not told:
         return content, None
-    values = dict(zip(Kind.__fields__, marshal.loads(kind), strict=True))  # noqa: S302 - our own fork
-    return content, Last(kind=Kind(**values), wanted=descriptors[0] if descriptors else -1)
+    kind, repeated = marshal.loads(told)  # noqa: S302 - our own fork
+    wanted = descriptors[0] if descriptors else -1
+    return content, Last(kind=Kind(**dict(zip(Kind.__fields__, kind, strict=True))), wanted=wanted, repeated=repeated)
 
 
 class DeclinedError(Exception):
@@ -251,15 +258,9 @@ class _Client(Origin):
         super().__init__()
         self.mask = mask
         self.news: _socket.socket | None = news
+        self.wanted: Wanted | None = None
         self.last = last
-        self.expected: Expected | None = None
-        self.wanted = Wanted(directory=b"", options=(), environment=())
-        self.maps: dict[tuple[int, int], int] = {}
-        self.agent: tuple[int, int] | None = None
-        try:
-            self.standby = Standby(last.kind, mask=mask, warm=True) if last else None
-        except OSError:
-            self.standby = None  # the launch tries again, and says why it is refused
+        self.ready = Readiness(last, mask=mask)
 
     def get_ready(self, trade: Trade) -> None:
         """Prepares a launch like the last one, or goes the way of one that starts nothing.
@@ -268,12 +269,9 @@ class _Client(Origin):
         """
         read_surroundings(os.getpid())
         quick_client.introduction(os.getpid())
-        if self.last and self.last.wanted >= 0:
-            one = Expected(expected.recall(self.last.wanted), trade.runner_files, self)
-            packed = one.plan()[1]
-            self.maps, self.agent = super().ownership_maps(packed), packed.agent
-            self.expected = one
-        else:
+        try:
+            self.ready.prepare(trade.runner_files, self)
+        except Exception:  # noqa: BLE001 - a launch says it, to its client
             request.pack(_plan_nothing())
         kernel.prefault()
 
@@ -305,26 +303,17 @@ class _Client(Origin):
 
     def ownership_maps(self, packed: Packed) -> dict[tuple[int, int], int]:
         """Those that stand ready, if they are the same."""
-        maps, self.maps = self.maps, {}
-        if packed.agent == self.agent and tuple(maps) == packed.owners:
-            return maps
-        for descriptor in maps.values():
-            os.close(descriptor)
-        return super().ownership_maps(packed)
+        maps = self.ready.take_maps(packed)
+        return super().ownership_maps(packed) if maps is None else maps
 
-    def first_processes(self, kind: Kind) -> Standby:
-        """Those that stand ready, if they are of that *kind*."""
-        one, self.standby = self.standby, None
-        if one and one.kind == kind and one.lives():
-            return one
-        if one:
-            one.close()
-        return super().first_processes(kind)
+    def first_processes(self, packed: Packed) -> Standby:
+        """Those that stand ready, if they are for this launch."""
+        return self.ready.take_processes(packed) or super().first_processes(packed)
 
-    def tell_begun(self, kind: Kind) -> None:
+    def tell_begun(self, packed: Packed) -> None:
         """Tells the server, which makes the next worker."""
-        if self.news:
-            tell(self.news, kind, self.wanted)
+        if self.news and self.wanted:
+            tell(self.news, packed.kind, self.wanted, self.last)
             self.news.close()
             self.news = None
 

@@ -281,7 +281,8 @@ class _Service:
         """Sends one request."""
         try:
             with self.lock:
-                request.send(self.socket, request.Request(packed=packed, argv=progress.plan.argv, streams=streams))
+                start = request.Start(argv=progress.plan.argv, streams=streams)
+                request.send(self.socket, request.Request(packed=packed, start=start))
         except OSError as error:
             raise LaunchError(
                 "the process that starts launches is gone", why=str(error), fix="make a new Launcher"

@@ -54,6 +54,10 @@ def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
         agents.close()
         connection.close()
         message, descriptors = request.receive_descriptors(link, _LONGEST_MESSAGE)
+        if message[:1] == inside.PREPARED:
+            _load(message[1:])
+            _follow(agent, list(descriptors))
+            message, descriptors = request.receive_descriptors(link, _LONGEST_MESSAGE)
         if not descriptors:
             os._exit(0)  # nothing was asked for, or it was refused
         events, control, *mounts = descriptors
@@ -97,8 +101,8 @@ def _settle(kind: Kind) -> None:
 def _refuse(connection: _socket.socket, error: OSError) -> NoReturn:
     """Answers the request, once it comes, that nothing can be started here."""
     wanted = request.receive(connection)
-    if wanted:
-        Reporter(wanted.streams.events).tell("failed", 125, "the sandbox could not be set up", str(error), "")
+    if wanted and wanted.start:
+        Reporter(wanted.start.streams.events).tell("failed", 125, "the sandbox could not be set up", str(error), "")
     os._exit(125)
 
 

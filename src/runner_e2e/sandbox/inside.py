@@ -14,16 +14,28 @@ from runner_e2e.sandbox.policy import RUNTIME_VARIABLE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Sequence
     from typing import NoReturn
 
     from runner_e2e.sandbox.events import Streams
     from runner_e2e.sandbox.plan import Plan, Step
+    from runner_e2e.sandbox.request import Request
 
-__all__ = ["OWN_MOUNTS", "SAME_MOUNTS", "TERMINAL", "assemble_filter", "become", "drop_bounding_set", "map_own_ids"]
+__all__ = [
+    "OWN_MOUNTS",
+    "PREPARED",
+    "SAME_MOUNTS",
+    "TERMINAL",
+    "assemble_filter",
+    "become",
+    "drop_bounding_set",
+    "map_own_ids",
+]
 
 # What the first process is told: whether the agent has a mount namespace of its own; after that, marshalled, its
-# limits, and whether it gets a terminal, which follows in a message of its own.
-OWN_MOUNTS, SAME_MOUNTS, TERMINAL = b"m", b"s", b"t"
+# limits, and whether it gets a terminal, which follows in a message of its own. A launch that is prepared tells the
+# same before, with its mounts and no streams.
+OWN_MOUNTS, PREPARED, SAME_MOUNTS, TERMINAL = b"m", b"p", b"s", b"t"
 _OWN_MOUNTS_FILE = "/proc/self/ns/mnt"
 
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
@@ -55,26 +67,8 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
         wanted = request.receive(channel)
         if wanted is None:
             os._exit(0)
-        report = Reporter(wanted.streams.events)
-        plan, streams = wanted.plan(), wanted.streams
-        _load(plan)
-        _enter_mounts(plan, streams, link)
-        if plan.namespaces & kernel.CLONE_NEWNS:
-            mounts.furnish(plan, wanted.maps)
-        if plan.namespaces & kernel.CLONE_NEWNET:
-            _enter_network(plan, streams)  # after the mounts: a host that refuses both is left for the next way
-        terminal = _open_terminal(plan, streams, link) if plan.terminal else -1
-        _tell_namespaces(plan, report)
-        _restrict(plan, report)
-        _check(plan)
-        report.layer("self-check", "active")
-        _prepare_exec(plan, _with_terminal(plan, streams, terminal), mask, report)
-        if link.recv(1) == b"":
-            raise _RefusedError("the first process of the sandbox ended", "")
-        report.flush()
-        if streams.program >= 0:
-            _execute_open(plan, streams.program)
-        _execute(plan)
+        report = Reporter(wanted.start.streams.events if wanted.start else -1)
+        _become(wanted, channel, link, mask, report)
     except _RefusedError as error:
         event = ("failed", *error.event)
     except mounts.ChangedError as error:
@@ -84,10 +78,35 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
         event = ("unavailable", error.layer, error.why)
     except BaseException as error:  # noqa: BLE001 - nothing may come back into the caller's code from this fork
         event = ("failed", 125, "the sandbox could not be set up", f"{type(error).__name__}: {error}", "")
-    if report:
+    if report and report.descriptor >= 0:  # else nobody waits for what could not be prepared
         report.tell(*event)
     link.send(b"x")
     os._exit(125)
+
+
+def _become(wanted: Request, channel: _socket.socket, link: _socket.socket, mask: bytes, report: Reporter) -> NoReturn:
+    plan, streams = wanted.plan(), wanted.start.streams if wanted.start else None
+    _load(plan)
+    _enter_mounts(plan, streams, link)
+    if plan.namespaces & kernel.CLONE_NEWNS:
+        mounts.furnish(plan, wanted.maps, hold=streams is None)
+    if plan.namespaces & kernel.CLONE_NEWNET:
+        # After the mounts: a host that refuses both is left for the next way.
+        _enter_network(plan, streams.proxy if streams else -1)
+    terminal = _open_terminal(plan, streams, link) if plan.terminal and streams else -1
+    _tell_namespaces(plan, report)
+    _restrict(plan, report)
+    _check(plan)
+    report.layer("self-check", "active")
+    if streams is None:
+        plan, streams = _await_start(plan, channel, link, report)
+    _prepare_exec(plan, _with_terminal(plan, streams, terminal), mask, report)
+    if link.recv(1) == b"":
+        raise _RefusedError("the first process of the sandbox ended", "")
+    report.flush()
+    if streams.program >= 0:
+        _execute_open(plan, streams.program)
+    _execute(plan)
 
 
 def _load(plan: Plan) -> None:
@@ -102,9 +121,19 @@ def _load(plan: Plan) -> None:
         from runner_e2e.sandbox import doors  # noqa: F401
 
 
-def _enter_mounts(plan: Plan, streams: Streams, link: _socket.socket) -> None:
+def _await_start(plan: Plan, channel: _socket.socket, link: _socket.socket, report: Reporter) -> tuple[Plan, Streams]:
+    """Waits for the launch that was prepared: the plan with its command, and its streams."""
+    start = request.receive_start(channel)
+    if start is None:
+        os._exit(0)  # another one was asked for
+    report.descriptor = start.streams.events
+    _hand_over(plan, start.streams, link, SAME_MOUNTS)
+    return plan.replace(argv=start.argv), start.streams
+
+
+def _enter_mounts(plan: Plan, streams: Streams | None, link: _socket.socket) -> None:
     """Copies the mounts as they are now into a namespace of this launch, and tells the first process."""
-    handed = [streams.events, streams.control]
+    opened = []
     own = bool(plan.namespaces & kernel.CLONE_NEWNS)
     if own:
         try:
@@ -112,20 +141,31 @@ def _enter_mounts(plan: Plan, streams: Streams, link: _socket.socket) -> None:
         except OSError as error:
             raise mounts.UnavailableError("mounts", error) from error
         if os.path.exists(_OWN_MOUNTS_FILE):  # without /proc it finds the namespace by this process
-            handed.append(os.open(_OWN_MOUNTS_FILE, os.O_RDONLY | os.O_CLOEXEC))
-    message = OWN_MOUNTS if own else SAME_MOUNTS
-    if plan.limits or plan.terminal:
-        message += marshal.dumps((plan.limits, bool(plan.terminal)))
-    request.send_descriptors(link, message, handed)
-    for descriptor in handed[1:]:
+            opened.append(os.open(_OWN_MOUNTS_FILE, os.O_RDONLY | os.O_CLOEXEC))
+    if streams:
+        _hand_over(plan, streams, link, OWN_MOUNTS if own else SAME_MOUNTS, opened)
+    else:
+        request.send_descriptors(link, PREPARED + _needs(plan), opened)
+    for descriptor in opened:
         os.close(descriptor)
 
 
-def _enter_network(plan: Plan, streams: Streams) -> None:
+def _hand_over(plan: Plan, streams: Streams, link: _socket.socket, message: bytes, opened: Sequence[int] = ()) -> None:
+    """Gives the first process what it needs of the descriptors, and those *opened*."""
+    request.send_descriptors(link, message + _needs(plan), [streams.events, streams.control, *opened])
+    os.close(streams.control)
+
+
+def _needs(plan: Plan) -> bytes:
+    """What the first process has to load for *plan*."""
+    return marshal.dumps((plan.limits, bool(plan.terminal))) if plan.limits or plan.terminal else b""
+
+
+def _enter_network(plan: Plan, proxy: int) -> None:
     from runner_e2e.sandbox import doors
 
     try:
-        doors.enter(plan, streams)
+        doors.enter(plan, proxy)
     except OSError as error:
         raise mounts.UnavailableError("network", error) from error
 

@@ -15,7 +15,7 @@ from runner_e2e.sandbox.origin import Origin
 from runner_e2e.sandbox.planning import modes_of, read_host
 from runner_e2e.sandbox.prepared import prepare
 from runner_e2e.sandbox.progress import Progress, Ways
-from runner_e2e.sandbox.request import Request, pack
+from runner_e2e.sandbox.request import Start, pack
 from runner_e2e.sandbox.streams import Relays, refuse_reopening
 
 TYPE_CHECKING = False
@@ -175,10 +175,10 @@ def _begin(progress: Progress, packed: Packed, streams: Streams, origin: Origin)
         progress.refused = ("identity", f"files cannot be shown as another user's: {error.strerror}")
         return None
     try:
-        one = origin.first_processes(packed.kind)
-        one.launch(Request(packed=packed, argv=plan.argv, streams=streams, maps=maps))
+        one = origin.first_processes(packed)
+        one.launch(packed, Start(argv=plan.argv, streams=streams), maps)
         one.close()
-        origin.tell_begun(packed.kind)
+        origin.tell_begun(packed)
     except OSError as error:
         _refuse_clone(plan, progress, error)
         return None

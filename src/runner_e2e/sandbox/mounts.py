@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ChangedError",
     "UnavailableError",
+    "copied_files",
     "furnish",
     "owners",
     "ownership_maps",
@@ -32,6 +33,7 @@ _PLAIN = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
 _INERT = _PLAIN | kernel.MOUNT_ATTR_NOEXEC
 # Nobody lists a cover, not its owner either; names beneath can still be reached.
 _COVER = {"mode": "0111", "size": "64k", "nr_inodes": "1k"}
+_ACCOUNT_FILES = ("/etc/passwd", "/etc/group")
 _MEMORY_FILES = "/dev/shm"  # noqa: S108 - new file systems are laid over it, nothing is made in it
 _TERMINALS = "/dev/pts"
 # Roles for which nothing has to be kept of what stands at their path before anything is covered.
@@ -57,15 +59,17 @@ class _OwnershipError(OSError):
     """A file system cannot show its files as another user's."""
 
 
-def furnish(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
+def furnish(plan: Plan, maps: Mapping[tuple[int, int], int], *, hold: bool = False) -> None:
     """Makes everything that the agent of *plan* sees, in the mount namespace of this process, which must be new.
 
-    *maps*: owner and group on disk -> user namespace that maps them to the agent. Raises :class:`ChangedError` for a
-    path that changed and :class:`UnavailableError` where the host refuses.
+    *maps*: owner and group on disk -> user namespace that maps them to the agent. *hold* keeps everything open, until
+    an exec, on which something was mounted: where it is removed its mount goes, and only so is its inode number not
+    given to what comes in its place. Raises :class:`ChangedError` for a path that changed and
+    :class:`UnavailableError` where the host refuses.
     """
     try:
         layer = "mounts"
-        _make_view(plan, maps)
+        _make_view(plan, maps, hold=hold)
         if plan.mapped:
             covered = bool(plan.namespaces & kernel.CLONE_NEWIPC)
             _add_account(plan.user, plan.group, dict(plan.environment).get("HOME", "/"), keep=covered)
@@ -86,9 +90,9 @@ def furnish(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
         raise UnavailableError(layer, error) from error
 
 
-def _make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
+def _make_view(plan: Plan, maps: Mapping[tuple[int, int], int], *, hold: bool) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    view = _View(plan, maps)
+    view = _View(plan, maps, hold=hold)
     try:
         view.make()
     finally:
@@ -98,8 +102,9 @@ def _make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
 class _View:
     """A view in the making: which descriptors stand for what was there before, and for the covers that are laid."""
 
-    def __init__(self, plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
+    def __init__(self, plan: Plan, maps: Mapping[tuple[int, int], int], *, hold: bool) -> None:
         self.plan = plan
+        self.hold = hold
         self.steps = {step.path: step for step in plan.steps}
         self.captured: dict[str, int] = {}
         self.covers: dict[str, int] = {}  # directories of ours in which mount points can be made
@@ -119,7 +124,8 @@ class _View:
             try:
                 self._carry_out(step, target, plain=step.path not in above)
             finally:
-                os.close(target)
+                if not self.hold:
+                    os.close(target)
         for path, cover in self.covers.items():
             if self.steps[path].hidden:
                 kernel.set_mount_attributes(cover, add=kernel.MOUNT_ATTR_RDONLY)
@@ -357,6 +363,11 @@ def _mount_memory_files(plan: Plan) -> None:
     ):
         if os.path.isdir(path):
             _mount_over(kind, options, _INERT if kind == "mqueue" else _PLAIN, path)
+
+
+def copied_files(plan: Plan) -> tuple[str, ...]:
+    """Files of which the view of *plan* holds copies, as they are when it is made."""
+    return _ACCOUNT_FILES if plan.mapped else ()
 
 
 def owners(plan: Plan) -> tuple[tuple[int, int], ...]:

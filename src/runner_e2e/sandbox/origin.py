@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runner_e2e.sandbox.request import Kind, Packed
+    from runner_e2e.sandbox.request import Packed
     from runner_e2e.sandbox.terminal import Foreground
 
 __all__ = ["Origin"]
@@ -77,12 +77,12 @@ class Origin:
         """Descriptors that the caller closes; raises :class:`OSError` where the host makes no user namespace."""
         return mounts.ownership_maps(packed.owners, agent=packed.agent)
 
-    def first_processes(self, kind: Kind) -> Standby:
-        """Those of a launch of *kind*; raises :class:`OSError` where the host refuses them."""
-        return Standby(kind, mask=self.mask)
+    def first_processes(self, packed: Packed) -> Standby:
+        """Those of a launch by *packed*; raises :class:`OSError` where the host refuses them."""
+        return Standby(packed.kind, mask=self.mask)
 
-    def tell_begun(self, kind: Kind) -> None:
-        """Tells whoever makes the next launches that one of *kind* was asked of the first processes."""
+    def tell_begun(self, packed: Packed) -> None:
+        """Tells whoever makes the next launches that one by *packed* was asked of the first processes."""
 
     def collect(self, process: int) -> None:
         """Waits until the first process is gone, after it has told how the command ended."""

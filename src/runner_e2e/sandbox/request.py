@@ -21,18 +21,22 @@ from runner_e2e.sandbox.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 __all__ = [
     "Kind",
     "Packed",
     "Request",
+    "Start",
     "pack",
     "pair",
     "receive",
     "receive_descriptors",
     "receive_exactly",
+    "receive_start",
     "send",
     "send_descriptors",
+    "send_start",
 ]
 
 NO_MAPS: Mapping[tuple[int, int], int] = {}
@@ -62,24 +66,37 @@ class Packed(Record):
     owners: tuple[tuple[int, int], ...]
 
 
-class Request(Record):
-    """A plan, its command, its descriptors, and the user namespaces that show files of an owner as the agent's."""
+class Start(Record):
+    """What only the launch itself brings: the command and the descriptors."""
 
-    packed: Packed
     argv: tuple[str, ...]
     streams: Streams
+
+    def descriptors(self) -> dict[str, int]:
+        """Those that are there, by their names."""
+        return {name: number for name, number in self.streams.values().items() if number >= 0}
+
+
+class Request(Record):
+    """A plan, the user namespaces that show files of an owner as the agent's, and the start.
+
+    Without the last it asks to prepare the launch: the start follows by itself, or never.
+    """
+
+    packed: Packed
+    start: Start | None = None
     maps: Mapping[tuple[int, int], int] = NO_MAPS
 
     def plan(self) -> Plan:
         """The plan with the command."""
         document = marshal.loads(self.packed.plan)  # noqa: S302 - from our own launcher, see above
-        return Plan.from_document({**document, "argv": self.argv})
+        return Plan.from_document({**document, "argv": self.start.argv if self.start else ()})
 
     def close(self) -> None:
         """Closes every descriptor."""
-        for descriptor in (*self.streams.values().values(), *self.maps.values()):
-            if descriptor >= 0:
-                os.close(descriptor)
+        streams = self.start.descriptors() if self.start else {}
+        for descriptor in (*streams.values(), *self.maps.values()):
+            os.close(descriptor)
 
 
 def pack(plan: Plan) -> Packed:
@@ -99,31 +116,61 @@ def pair() -> tuple[_socket.socket, _socket.socket]:
 
 def send(connection: _socket.socket, request: Request) -> None:
     """Sends *request*; its descriptors stay the sender's."""
-    streams = {name: number for name, number in request.streams.values().items() if number >= 0}
-    packed = request.packed
+    packed, start = request.packed, request.start
     kind = tuple(packed.kind.values().values())
-    fields = (packed.plan, kind, packed.agent, packed.owners, request.argv, tuple(streams), tuple(request.maps))
+    streams = start.descriptors() if start else {}
+    command = (start.argv, tuple(streams)) if start else None
+    fields = (packed.plan, kind, packed.agent, packed.owners, command, tuple(request.maps))
+    _send(connection, fields, (*streams.values(), *request.maps.values()))
+
+
+def send_start(connection: _socket.socket, start: Start) -> None:
+    """Sends *start* after a request without one; its descriptors stay the sender's."""
+    streams = start.descriptors()
+    _send(connection, (start.argv, tuple(streams)), tuple(streams.values()))
+
+
+def _send(connection: _socket.socket, fields: tuple[Any, ...], descriptors: Sequence[int]) -> None:
     content = marshal.dumps(fields, _OLDEST_FORMAT)
-    descriptors = (*streams.values(), *request.maps.values())
     send_descriptors(connection, len(content).to_bytes(8, "little"), descriptors)
     connection.sendall(content)
 
 
 def receive(connection: _socket.socket) -> Request | None:
     """The next request; None once the sender is gone."""
-    head, descriptors = receive_descriptors(connection, 8)
-    content = receive_exactly(connection, int.from_bytes(head, "little")) if len(head) == 8 else None
-    if content is None:
+    received = _receive(connection)
+    if received is None:
         return None
-    plan, kind, agent, owners, argv, streams, maps = marshal.loads(content)  # noqa: S302 - see above
+    (plan, kind, agent, owners, command, maps), descriptors = received
+    start = _start(command, descriptors) if command else None
     return Request(
         packed=Packed(
             plan=plan, kind=Kind(**dict(zip(Kind.__fields__, kind, strict=True))), agent=agent, owners=owners
         ),
-        argv=argv,
-        streams=Streams(**dict(zip(streams, descriptors, strict=False))),
-        maps=dict(zip(maps, descriptors[len(streams) :], strict=True)),
+        start=start,
+        maps=dict(zip(maps, descriptors[len(command[1]) if command else 0 :], strict=True)),
     )
+
+
+def receive_start(connection: _socket.socket) -> Start | None:
+    """What starts a launch that was prepared; None once the sender is gone."""
+    received = _receive(connection)
+    if received is None:
+        return None
+    return _start(*received)
+
+
+def _start(command: tuple[Any, ...], descriptors: Sequence[int]) -> Start:
+    argv, names = command
+    return Start(argv=argv, streams=Streams(**dict(zip(names, descriptors, strict=False))))
+
+
+def _receive(connection: _socket.socket) -> tuple[tuple[Any, ...], tuple[int, ...]] | None:
+    head, descriptors = receive_descriptors(connection, 8)
+    content = receive_exactly(connection, int.from_bytes(head, "little")) if len(head) == 8 else None
+    if content is None:
+        return None
+    return marshal.loads(content), descriptors  # noqa: S302 - see above
 
 
 def receive_exactly(connection: _socket.socket, length: int) -> bytes | None:

@@ -16,12 +16,15 @@ import select
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import init, inside, mounts, request
+from runner_e2e.sandbox.answers import Answers, lstat, note, read_bytes
 from runner_e2e.sandbox.events import Reporter
-from runner_e2e.sandbox.standby import Standby
+from runner_e2e.sandbox.standby import Standby, can_be_prepared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runner_e2e.sandbox.request import Kind, Packed, Request
+    from collections.abc import Mapping
+
+    from runner_e2e.sandbox.request import Kind, Packed, Start
 
 __all__ = ["HELLO", "command", "serve"]
 
@@ -57,6 +60,33 @@ def serve(*, keep_standby: bool = True) -> None:
     _Service(connection, keep_standby=keep_standby).run()
 
 
+class _Ready:
+    """The processes of a launch, and what was found where their view was made, if that was done before."""
+
+    def __init__(self, standby: Standby) -> None:
+        self.standby = standby
+        self.answers = Answers()
+
+    def prepare(self, packed: Packed, maps: Mapping[tuple[int, int], int]) -> None:
+        """Lets them make all of a launch by *packed* that needs no streams, where that can be done before."""
+        plan = request.Request(packed=packed).plan()
+        if not can_be_prepared(plan):
+            return
+        with self.answers:
+            for step in plan.steps:
+                note(lstat, step.path)
+            for path in mounts.copied_files(plan):
+                note(read_bytes, path)
+        self.standby.prepare(packed, maps)
+
+    def fits(self, packed: Packed) -> bool:
+        """Whether they can become a launch by *packed* as it would be made now."""
+        one = self.standby
+        if one.prepared is None:
+            return True
+        return one.prepared == packed and not one.mounts_have_changed() and self.answers.hold()
+
+
 class _Service:
     """Starts launches, and in quiet moments makes the processes of the next one."""
 
@@ -65,59 +95,72 @@ class _Service:
         self.keep_standby = keep_standby
         self.mask = kernel.block_signals()
         kernel.unblock_signals(self.mask)
-        self.ready: dict[Kind, Standby] = {}
-        self.used: set[Kind] = set()
+        self.ready: dict[Kind, _Ready] = {}
+        self.used: dict[Kind, Packed | None] = {}  # the launch to prepare, where one came twice
+        self.last: dict[Kind, Packed] = {}
         self.maps: dict[tuple[int, int], dict[tuple[int, int], int]] = {}  # agent -> owner -> descriptor
 
     def run(self) -> None:
         """Serves until the harness is gone."""
-        waiting = select.poll()
-        waiting.register(self.connection, select.POLLIN)
         while True:
-            if not waiting.poll(_QUIET if self.used else None):
-                self._replace()
+            changes = {one.standby.changes: kind for kind, one in self.ready.items() if one.standby.changes >= 0}
+            waiting = select.poll()
+            waiting.register(self.connection, select.POLLIN)
+            for descriptor in changes:
+                waiting.register(descriptor, select.POLLPRI)
+            ready = dict(waiting.poll(_QUIET if self.used else None))
+            for descriptor in ready.keys() & changes.keys():
+                # The copy of the mounts would keep those busy that are gone.
+                self.ready.pop(changes[descriptor]).standby.close()
+                self.used.setdefault(changes[descriptor], None)
+            if self.connection.fileno() not in ready:
+                if not ready:
+                    self._replace()
                 continue
             wanted = request.receive(self.connection)
-            if wanted is None:
+            if wanted is None or wanted.start is None:
                 return
-            self._start(wanted)
+            self._start(wanted.packed, wanted.start)
             wanted.close()
 
-    def _start(self, wanted: Request) -> None:
+    def _start(self, packed: Packed, start: Start) -> None:
         """Starts one launch; what goes wrong is told through its pipe of events."""
-        report = Reporter(wanted.streams.events)
-        kind = wanted.packed.kind
+        report = Reporter(start.streams.events)
+        kind = packed.kind
         try:
-            maps = self._maps(wanted.packed)
+            maps = self._maps(packed)
         except OSError as error:
             report.tell("unavailable", "identity", f"files cannot be shown as another user's: {error.strerror}")
             return
         try:
-            one = self._processes(kind)
+            one = self._processes(packed)
         except OSError as error:
             report.tell("unavailable", "mounts", f"new namespaces are refused: {error.strerror}")
             return
-        one.launch(wanted.replace(maps=maps))
+        one.launch(packed, start, maps)
         one.close()
         if self.keep_standby:
-            self.used.add(kind)
+            self.used[kind] = packed if self.last.get(kind) == packed else None
+            self.last[kind] = packed
 
-    def _processes(self, kind: Kind) -> Standby:
-        """The processes that stand ready, or new ones where there are none, or something has killed them."""
-        one = self.ready.pop(kind, None)
-        if one is None:
-            return Standby(kind, mask=self.mask)
-        if one.lives():
-            return one
-        one.close()
-        return Standby(kind, mask=self.mask)
+    def _processes(self, packed: Packed) -> Standby:
+        """The processes that stand ready, or new ones where none do that fit, or something has killed them."""
+        one = self.ready.pop(packed.kind, None)
+        if one and one.fits(packed) and one.standby.lives():
+            return one.standby
+        if one:
+            one.standby.close()
+        return Standby(packed.kind, mask=self.mask)
 
     def _replace(self) -> None:
         """Makes the processes of next launches like those that were started."""
-        kinds, self.used = self.used, set()
-        for kind in kinds - self.ready.keys():
+        used, self.used = self.used, {}
+        for kind in used.keys() - self.ready.keys():
+            packed = used[kind]
             try:
-                self.ready[kind] = Standby(kind, mask=self.mask, warm=True)
+                one = self.ready[kind] = _Ready(Standby(kind, mask=self.mask, warm=packed is None))
+                if packed:
+                    one.prepare(packed, self._maps(packed))
             except OSError:
                 continue  # the next launch tries again, and says why it is refused
 

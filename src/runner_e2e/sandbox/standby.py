@@ -1,22 +1,44 @@
 """The two processes of a launch, made before it is known what they will run.
 
 The first process and the one that becomes the agent stand in their new namespaces and wait for a request. Nothing that
-can grow old is made before it comes: the namespaces are empty, and the mount namespace is copied only then.
+can grow old is made before it comes: the namespaces are empty, and the mount namespace is copied only then. Unless the
+launch is prepared: then all is made that its streams are not needed for, and whoever asked for that has to know whether
+it still fits when the launch comes.
 """
 
 from __future__ import annotations
 
 import _socket  # see request.py
+import os
+import select
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import init, request
+from runner_e2e.sandbox import init, request, superuser
 from runner_e2e.sandbox.events import Reporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runner_e2e.sandbox.request import Kind, Request
+    from collections.abc import Mapping
 
-__all__ = ["Standby"]
+    from runner_e2e.sandbox.plan import Plan
+    from runner_e2e.sandbox.request import Kind, Packed, Start
+
+__all__ = ["Standby", "can_be_prepared"]
+
+_MOUNTS = "/proc/self/mountinfo"
+_MOST_STEPS = 300
+
+
+def can_be_prepared(plan: Plan) -> bool:
+    """Whether a launch by *plan* can be made before it is asked for, up to its streams.
+
+    Not where it would be seen outside, where it needs a proxy or a terminal, or depends on what else runs or on devices
+    that come and go; nor where it would keep too many files open.
+    """
+    apart = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID
+    alone = plan.namespaces & apart == apart and not superuser.stays_root(plan)
+    few = len(plan.steps) <= _MOST_STEPS
+    return alone and few and not (plan.doors or plan.terminal or "processes" in dict(plan.limits))
 
 
 class Standby:
@@ -28,6 +50,8 @@ class Standby:
         Only in a process with one thread. Raises :class:`OSError` where the namespaces are refused.
         """
         self.kind = kind
+        self.prepared: Packed | None = None
+        self.changes = -1  # can be read (POLLPRI) when mounts change of which a prepared launch has a copy
         self.connection, theirs = request.pair()
         try:
             self.process = kernel.clone_process(kind.namespaces)
@@ -39,16 +63,36 @@ class Standby:
         finally:
             theirs.close()
 
-    def launch(self, wanted: Request) -> None:
-        """Starts *wanted*, which must be of this kind. The connection is closed from the other end when it runs.
+    def prepare(self, packed: Packed, maps: Mapping[tuple[int, int], int]) -> None:
+        """Makes what a launch by *packed* needs, which must be of this kind; only such a one can then be launched.
+
+        Processes that cannot do it end. Raises :class:`OSError` where they have ended.
+        """
+        self.prepared = packed
+        self.changes = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
+        request.send(self.connection, request.Request(packed=packed, maps=maps))
+
+    def mounts_have_changed(self) -> bool:
+        """Whether they have since a launch was prepared, if only for a moment: what is gone may be in its copy."""
+        if self.changes < 0:
+            return False
+        changes = select.poll()
+        changes.register(self.changes, select.POLLPRI)
+        return bool(changes.poll(0))
+
+    def launch(self, packed: Packed, start: Start, maps: Mapping[tuple[int, int], int]) -> None:
+        """Starts a launch by *packed*, which must be of this kind, with *maps* for its owners.
 
         Processes that have ended are no refusal of the host, after which a weaker way would be tried: the launch fails.
         """
         try:
-            request.send(self.connection, wanted)
+            if self.prepared:
+                request.send_start(self.connection, start)
+            else:
+                request.send(self.connection, request.Request(packed=packed, start=start, maps=maps))
         except OSError as error:
             why = f"its first processes have ended: {error.strerror}"
-            Reporter(wanted.streams.events).tell("failed", 125, "the sandbox could not be set up", why, "")
+            Reporter(start.streams.events).tell("failed", 125, "the sandbox could not be set up", why, "")
 
     def lives(self) -> bool:
         """Whether the process that becomes the agent still waits."""
@@ -61,3 +105,6 @@ class Standby:
     def close(self) -> None:
         """Lets them go: unused, they end."""
         self.connection.close()
+        if self.changes >= 0:
+            os.close(self.changes)
+            self.changes = -1
