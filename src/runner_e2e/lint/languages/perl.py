@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.languages.process import Process
 
-__all__ = ["run"]
+__all__ = ["print_lines", "run"]
 
 _SPACE = re.compile(r"[ \t\r]+|#[^\n]*|^=[a-z]\w*.*?(?:^=cut[^\n]*|\Z)", re.MULTILINE | re.DOTALL)
 _ENVIRONMENT = re.compile(r"\$ENV\{\s*(?:\"(\w+)\"|'(\w+)'|(\w+))\s*\}")
@@ -206,10 +206,19 @@ class _Perl(Scanner):
             self.handles[name] = path
 
     def finish(self) -> None:
-        """``perl -p`` prints each line after the program has had it."""
+        """``perl -p`` prints each line after the program has had it, with ``-i`` into the file that it comes from."""
         if "p" in self.process.flags:
-            value = self.variables["_"]
-            self.process.print(value, 0, len(self.text))
+            print_lines(self.process, self.variables["_"], len(self.text))
+
+
+def print_lines(process: Process, value: Value, end: int) -> None:
+    """What a program up to *end* that is run for each line leaves of the lines."""
+    if "i" not in process.flags:
+        process.print(value, 0, end)
+        return
+    for one in process.arguments:
+        if value.taints:
+            process.write_file(one.value, value, append=False, start=0, end=end)
 
 
 def _inside_expression(before: list[Token]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.languages.perl import print_lines
 from runner_e2e.lint.languages.process import Launch
 from runner_e2e.lint.languages.scanning import CLOSING, Kind, Scanner, Token, closing
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
@@ -250,4 +251,4 @@ def run(process: Process) -> None:
     scanner = _Ruby(process)
     scanner.run()
     if "p" in process.flags:
-        process.print(scanner.variables["$_"], 0, len(process.source.text))
+        print_lines(process, scanner.variables["$_"], len(process.source.text))

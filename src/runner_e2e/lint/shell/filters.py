@@ -122,10 +122,12 @@ def _by_lines(content: Value, change: Callable[[str], str | None]) -> Value:
     texts: list[Text] = []
     for text in content.texts:
         holes: list[Hole] = []
-        lines = [change(line) for line in encode(text, holes).split("\n")]
+        *ended, last = encode(text, holes).split("\n")
+        lines = [change(line) for line in (*ended, *([last] if last else []))]
         if any(line is None for line in lines):
             return content.opaque()
-        texts.append(decode("\n".join(line or "" for line in lines), holes))
+        rest = [""] if ended and not last else []  # nothing follows the last line feed
+        texts.append(decode("\n".join([*(line or "" for line in lines), *rest]), holes))
     return Value.any_of(texts)
 
 
@@ -206,7 +208,23 @@ def _grep(arguments: list[str], content: Value) -> Value:
         re.fullmatch(r"-\w*[cqlL]\w*|--(?:count|quiet|silent|files-with(?:out)?-match(?:es)?)", a) for a in arguments
     ):
         return UNKNOWN
+    patterns = [text for text in arguments if text[:1] == "^"]
+    if len(patterns) == 1 and patterns[0] in _COMMENTS and any(re.fullmatch(r"-[vhE]+", text) for text in arguments):
+        return Value.any_of(_without_comments(text) for text in content.texts)
     return content.opaque()
+
+
+_COMMENTS = frozenset(
+    {"^#", "^\\s*#", "^ *#", "^[[:space:]]*#", "^$", "^\\s*$", "^(#|$)", "^\\s*(#|$)", "^#\\|^$", "^#|^$"}
+)
+"""Patterns that take comments and empty lines out of a file of variables."""
+
+
+def _without_comments(text: Text) -> Text:
+    holes: list[Hole] = []
+    lines = encode(text, holes).split("\n")
+    kept = [line for line in lines[:-1] if line.strip() and not line.lstrip().startswith("#")]
+    return decode("\n".join([*kept, lines[-1]]), holes)
 
 
 _SUBSTITUTION = re.compile(

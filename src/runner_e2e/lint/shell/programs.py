@@ -31,7 +31,7 @@ from runner_e2e.lint.shell.publishing import publish
 from runner_e2e.lint.shell.results import Call
 from runner_e2e.lint.shell.state import NULL, Field
 from runner_e2e.lint.shell.tables import output_of, wrapper
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Value, join, normal
 
 if TYPE_CHECKING:
     from runner_e2e.lint.shell.machine import Invocation, Machine
@@ -41,6 +41,7 @@ __all__ = ["run"]
 _Model: TypeAlias = Callable[["Machine", "Invocation"], None]
 
 _MAX_NESTED = 24
+_IN_PLACE = re.compile(r"(?:-[nErsuz]*i|--in-place=?)(?P<suffix>[^\s/]*)$")
 _TEST_RUNNERS = ("pytest", "py.test", "vitest", "jest", "mocha", "playwright", "bun test")
 _RUNS_TESTS = frozenset({"-m", "--test"})
 """Options by which an interpreter may run a test runner."""
@@ -174,6 +175,34 @@ def _record_call(machine: Machine, call: Invocation, stdin: Value) -> None:
     )
 
 
+def _sorted_into(call: Invocation) -> Value | None:
+    """The file that ``sort -o`` writes."""
+    for one, following in zip(call.fields[1:], (*call.fields[2:], None), strict=False):
+        word = one.value.constant or ""
+        if word in ("-o", "--output") and following is not None:
+            return following.value
+        if word.startswith("--output="):
+            return Value.literal(word.removeprefix("--output="))
+    return None
+
+
+def _edit(machine: Machine, call: Invocation) -> None:
+    """``sed -i``: what it makes of a file is in the file afterwards, and before in the one with the suffix."""
+    used = [one.value for one in call.fields[1:] if one.value.taints]
+    options = filter(None, (_IN_PLACE.match(one.value.constant or "") for one in call.fields[1:]))
+    suffix = next(options)["suffix"] or ""
+    for one in call.fields[1:]:
+        for key in path_keys(one.value, call.state) if one.kind == "one" else ():
+            before = call.state.files.get(key)
+            if before is None and not (used and _in_repository(machine, one.value)):
+                continue
+            content = filters.filtered("sed", call.fields, before or UNKNOWN)
+            content = content | join(used).opaque() if used else content
+            if suffix and before is not None:
+                put_file(call.state, normal((*key, suffix)), before, append_to=False)
+            put_file(call.state, key, machine.step(content, call.at.start, call.at.end, written(key)), append_to=False)
+
+
 def _path_of(name: str, operands: tuple[str, ...], call: Invocation) -> str | None:
     """What a program that works on paths prints for known ones; None where that is not followed."""
     path = operands[0]
@@ -208,12 +237,20 @@ def _by_table(machine: Machine, call: Invocation) -> None:
         _output(machine, carried, call)
     elif kind == "names":
         _output(machine, tainted_names(call.state).weakened(Confidence.MEDIUM) | UNKNOWN, call)
+    elif name in ("sed", "gsed") and any(map(_IN_PLACE.match, (one.value.constant or "" for one in call.fields[1:]))):
+        _edit(machine, call)
     elif kind in ("carry", "encode"):
         content = _input(machine, call)
         if kind == "encode":
             content = filters.encoded(name, call.fields, content)
         else:
             content = filters.filtered(name, call.fields, content)
+        if name == "sort" and (target := _sorted_into(call)) is not None:
+            for key in path_keys(target, call.state):
+                put_file(
+                    call.state, key, machine.step(content, call.at.start, call.at.end, written(key)), append_to=False
+                )
+            return
         used = [one.value for one in call.fields[1:] if one.value.taints]
         if kind == "carry" and used and name in filters.PROGRAMMABLE:
             content = content | join(used).opaque()
