@@ -21,7 +21,7 @@ from runner_e2e.dispatch.claim import Claim, burn, nonce_of, take_claim
 from runner_e2e.dispatch.downloads import CellRecord, records_in
 from runner_e2e.dispatch.outcomes import MOST_OF_A_CELL
 from runner_e2e.dispatch.records import read_last_attempt
-from runner_e2e.dispatch.run_reservations import Bill, authorise_within_caps, claim_within_caps, settle_run
+from runner_e2e.dispatch.run_reservations import Bill, RunPlan, authorise_within_caps, claim_within_caps, settle_run
 from runner_e2e.dispatch.shared_ledger import BRANCH, Entry, SharedLedger
 from runner_e2e.errors import RefusedError, RunnerE2EError
 
@@ -46,6 +46,7 @@ retries: 1
 suites: {{ chat: {{ profiles: [codex], environments: [local], cases: [one, two]{cost} }} }}
 """
 DOLLAR = 1_000_000
+PLAN = RunPlan(handles=HANDLES, largest=2 * DOLLAR)
 OVERCOME = ("lost-502", "lost-hang-up", "done-502", "done-hang-up", "limit-429", "late-list")
 
 
@@ -275,7 +276,7 @@ def test_cells_that_never_began_cost_nothing(scene: Scene, api: GitHubApi) -> No
     claim = Claim(nonce=f"schedule-{run.id}", run=run.id, attempt=1)
     claim_within_caps(api, claim, Bill(cells=2, reserved=4 * DOLLAR), commit=run.sha)
     going(scene, run, "Results")
-    settled = settle_run(api, claim, HANDLES, [])
+    settled = settle_run(api, claim, PLAN, [])
     assert settled is not None
     assert (settled.charged, scene.kept()[0].state) == (0, "settled")
 
@@ -293,7 +294,7 @@ def test_a_single_cell_that_a_replica_behind_shows_as_not_begun_is_not_free(
     claim_within_caps(api, claim, Bill(cells=1, reserved=2 * DOLLAR), commit=run.sha)
     going(scene, run, "Gate", "Plan", "Claim", status="completed", conclusion="success")
     going(scene, run, *seen, status="queued", runner=None)
-    settled = settle_run(api, claim, (), [])
+    settled = settle_run(api, claim, RunPlan(), [])
     assert settled is not None
     assert settled.charged is None
     assert (scene.kept()[0].state, scene.kept()[0].counts) == ("reserved", 2 * DOLLAR)
@@ -331,7 +332,7 @@ def test_nothing_is_known_and_all_is_kept(scene: Scene, api: GitHubApi) -> None:
         if len(player.payments) == 2:
             break
     claim = Claim(nonce=f"schedule-{run.id}", run=run.id, attempt=1)
-    settled = settle_run(api, claim, HANDLES, [])
+    settled = settle_run(api, claim, PLAN, [])
     assert settled is not None
     assert settled.charged is None
     (entry,) = scene.kept()
@@ -369,7 +370,7 @@ def test_records_of_an_earlier_attempt_are_not_those_of_a_later_one(scene: Scene
     first, second = (records_in(BytesIO(each.content))[0] for each in kept)
     claim = Claim(nonce=run.inputs["nonce"], run=run.id, attempt=2)
     mixed = [*[each for each in first if each.handle == HANDLES[0]], *[e for e in second if e.handle == HANDLES[1]]]
-    settled = settle_run(scene.api, claim, HANDLES, mixed)
+    settled = settle_run(scene.api, claim, PLAN, mixed)
     assert settled is not None
     # $0.25 are known; the other cell began, and its half of the $4.00 is kept. The run itself knew more.
     assert (settled.joined.actual, settled.joined.kept) == (250_000, 2_000_000)
@@ -390,7 +391,7 @@ def test_forged_records_do_not_make_the_ledger_unreadable(scene: Scene, api: Git
         for number in range(12)
     ]  # fmt: skip
     going(scene, run, "Results")
-    settled = settle_run(api, claim, HANDLES, forged)
+    settled = settle_run(api, claim, PLAN, forged)
     assert settled is not None
     assert settled.charged == MOST_OF_A_CELL
     assert SharedLedger(api).rooms()[0].settled == MOST_OF_A_CELL
@@ -541,7 +542,7 @@ def test_who_knows_less_does_not_write_over_what_is_settled(scene: Scene) -> Non
     claim = Claim(nonce=f"schedule-{run.id}", run=run.id, attempt=1)
     records = records_in(BytesIO(run.artifacts[0].content))[0]
     for left, charged in ((records, 6 * DOLLAR), (records[:1], None), ([], None)):
-        settled = settle_run(scene.api, claim, HANDLES, left, inside=False)
+        settled = settle_run(scene.api, claim, PLAN, left, inside=False)
         assert settled is not None
         assert settled.charged == charged
         assert scene.kept()[0].charged == 6 * DOLLAR
@@ -593,3 +594,36 @@ def test_whatever_is_started_again_or_lost_no_payment_is_free_and_none_is_made_t
     for nonce, cells in Counter(each.authorisation for each in player.payments).items():
         assert taken[nonce] >= cells * DOLLAR // 4, (nonce, scene.kept())
     assert sum(taken.values()) <= 24 * DOLLAR
+
+
+@pytest.mark.parametrize(
+    ("largest", "paid", "charged"),
+    [
+        # One of them was dear; nobody but the plan knows which, and it may be the one that left no record.
+        (9 * DOLLAR, [DOLLAR // 4], 9 * DOLLAR + DOLLAR // 4),
+        (2 * DOLLAR, [DOLLAR // 4], 2 * DOLLAR + DOLLAR // 4),
+        (9 * DOLLAR, [3 * DOLLAR, DOLLAR // 4], 3 * DOLLAR + DOLLAR // 4),
+        # Of an older workflow.
+        (None, [DOLLAR // 4], 10 * DOLLAR + DOLLAR // 4),
+    ],
+    ids=["the dear one is lost", "all alike", "all known", "not told"],
+)
+def test_a_cell_of_unknown_cost_keeps_what_the_dearest_may_cost(
+    scene: Scene, api: GitHubApi, largest: int | None, paid: list[int], charged: int
+) -> None:
+    scene.ledger.set_caps(day=20 * DOLLAR)
+    run = scene.scheduled()
+    claim = Claim(nonce=f"schedule-{run.id}", run=run.id, attempt=1)
+    claim_within_caps(api, claim, Bill(cells=2, reserved=10 * DOLLAR, largest=largest), commit=run.sha)
+    going(scene, run, *HANDLES, status="completed", conclusion="success")
+    going(scene, run, "Results")
+    records = [
+        CellRecord(
+            handle=name, campaign="c", attempt=1, verdict="passed", cost=cost, failure=None,
+            started="2026-11-30T00:00:00Z", digest=name, source="result.json",
+        )
+        for name, cost in zip(HANDLES, paid, strict=False)
+    ]  # fmt: skip
+    settled = settle_run(api, claim, RunPlan(handles=HANDLES, largest=largest), records)
+    assert settled is not None
+    assert (settled.charged, scene.ledger.spent("day")) == (charged, charged)

@@ -39,7 +39,7 @@ from runner_e2e.dispatch.claim import check_claim, claim_of
 from runner_e2e.dispatch.downloads import records_in
 from runner_e2e.dispatch.github_api import GitHubApi, Limits
 from runner_e2e.dispatch.outcomes import PAID_STEP
-from runner_e2e.dispatch.run_reservations import Bill, bill_of, claim_within_caps, settle_run
+from runner_e2e.dispatch.run_reservations import Bill, RunPlan, bill_of, claim_within_caps, settle_run
 from runner_e2e.errors import RunnerE2EError
 from runner_e2e.gha import RunContexts
 from runner_e2e.report.billing import Usage
@@ -311,7 +311,9 @@ class Player:
         (shard,) = make_matrix(self._catalog, cells, key=key).shards
         bill = bill_of(self._catalog, cells)
         reserved = "" if bill.reserved is None else str(bill.reserved)
-        return {"matrix": json.dumps(shard.to_data()), "cells": str(bill.cells), "reserved": reserved}
+        largest = "" if bill.largest is None else str(bill.largest)
+        money = {"cells": str(bill.cells), "reserved": reserved, "largest": largest}
+        return {"matrix": json.dumps(shard.to_data()), **money}
 
     def _claim(self, api: GitHubApi, run: Run, attempt: Attempt, _: Job) -> dict[str, str]:
         self._admit(api, run, attempt)
@@ -342,7 +344,9 @@ class Player:
         claim = check_claim(text, run=str(run.id), attempt=text.rpartition(":")[2])
         kept = run.artifacts[-1:]
         records = records_in(io.BytesIO(kept[0].content))[0] if kept else []
-        settle_run(api, claim, self._handles(run), records, inside=claim.attempt == attempt.number)
+        largest = self._memory(run).outputs.get("Plan", {}).get("largest", "")
+        plan = RunPlan(handles=tuple(self._handles(run)), largest=int(largest) if largest else None)
+        settle_run(api, claim, plan, records, inside=claim.attempt == attempt.number)
         return {}
 
     def _keep_results(self, run: Run, attempt: Attempt) -> None:

@@ -274,7 +274,8 @@ def test_the_plan_of_the_cell_whose_id_is_in_the_environment(
     job.environ = {ID: CANARY, **environ}
     done = job.step("plan")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (job.outputs["cells"], job.outputs["reserved"]) == ("1", "1000000")
+    assert {job.outputs[name] for name in ("reserved", "largest")} == {"1000000"}
+    assert job.outputs["cells"] == "1"
     assert job.outputs["credentials"] == '["OPENAI_API_KEY"]'
     assert ("matrix" in job.outputs) is matrix
     if matrix and environ:
@@ -479,7 +480,8 @@ def test_what_is_not_known_keeps_its_share(job: Job, ledger: SharedLedger) -> No
     (job.directory / "results" / "result-x").mkdir()
     (job.directory / "results" / "result-x" / "result.json").write_text("{")
     claim = f"manual-{job.run.id}:{job.run.id}:1"
-    done = job.step("settle", github_token="token-of-alice", claim=claim, matrix=plan["matrix"])
+    given: dict[str, Any] = {"claim": claim, "matrix": plan["matrix"], "largest": plan["largest"]}
+    done = job.step("settle", github_token="token-of-alice", **given)
     assert done.returncode == 0, done.stdout
     assert "has cost $1.25 of $2.00 reserved, with $1.00 kept for 1 cell of unknown cost" in done.stdout
     assert done.stdout.count("::warning title=runner-e2e settle::") == 1
@@ -591,6 +593,7 @@ def test_what_is_settled_stays_where_its_records_are_gone(job: Job, ledger: Shar
         ({"matrix": '{"include": [{"handle": 1}]}'}, 2, "the input `matrix` is not the plan's"),
         ({"github_token": "wrong"}, 3, "401"),
         ({"results": "x" * 5000}, 2, "cannot be looked for"),
+        ({"largest": "1.5"}, 2, "the input `largest` is '1.5', which is no whole number"),
     ],
 )
 def test_what_cannot_be_settled(job: Job, inputs: dict[str, Any], status: int, said: str) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.github_api import GitHubApi
     from runner_e2e.dispatch.run_reservations import Bill
 
-__all__ = ["claim", "connect", "gate", "plan"]
+__all__ = ["claim", "connect", "gate", "plan", "read_whole_number"]
 
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,16}")
 
@@ -73,9 +73,10 @@ def plan() -> int:
     unnamed = named and key is None and not catalog.plain_ids
     matrix = {} if unnamed else _matrix(catalog, cells, key)
     bill = bill_of(catalog, cells)
-    reserved = "" if bill.reserved is None else str(bill.reserved)
+    reserved, largest = ("" if each is None else str(each) for each in (bill.reserved, bill.largest))
     credentials = json.dumps(sorted({name for cell in cells for name in cell.credentials}), separators=(",", ":"))
-    gha.write_outputs({**matrix, "cells": str(bill.cells), "reserved": reserved, "credentials": credentials})
+    money = {"cells": str(bill.cells), "reserved": reserved, "largest": largest}
+    gha.write_outputs({**matrix, **money, "credentials": credentials})
     said = f"{count(bill.cells, 'cell')}, {expected_cost(cells)} an attempt"
     print(f"plan: {said}, at most {count(1 + catalog.retries, 'attempt')} each")
     if bill.reserved is None:
@@ -126,17 +127,22 @@ def _bill() -> Bill:
     """What the plan said of the cost. An older workflow does not hand it on: then it is not known."""
     from runner_e2e.dispatch.run_reservations import Bill
 
-    cells, reserved = gha.read_input("cells"), gha.read_input("reserved")
-    for name, value in (("cells", cells), ("reserved", reserved)):
-        if value and not _WHOLE_NUMBER.fullmatch(value):
-            raise UsageError(
-                f"the input `{name}` is {value[:20]!r}, which is no whole number",
-                fix=f"give `{name}: ${{{{ needs.plan.outputs.{name} }}}}`",
-            )
-    if not cells:
+    cells, reserved = read_whole_number("cells"), read_whole_number("reserved")
+    if cells is None:
         text = "the claim was not told what this run may cost\nfix: give it the plan's outputs `cells` and `reserved`"
         print(gha.annotation("warning", text, title="runner-e2e claim"))
-    return Bill(cells=int(cells or 0), reserved=int(reserved) if reserved else None)
+    return Bill(cells=cells or 0, reserved=reserved)
+
+
+def read_whole_number(name: str) -> int | None:
+    """An input that hands on a number of the plan; None where it is empty. Raises :class:`UsageError` for another."""
+    value = gha.read_input(name)
+    if value and not _WHOLE_NUMBER.fullmatch(value):
+        raise UsageError(
+            f"the input `{name}` is {value[:20]!r}, which is no whole number",
+            fix=f"give `{name}: ${{{{ needs.plan.outputs.{name} }}}}`",
+        )
+    return int(value) if value else None
 
 
 def connect(contexts: gha.RunContexts) -> GitHubApi:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner_e2e import gha
-from runner_e2e.cli.step_gate import connect
+from runner_e2e.cli.step_gate import connect, read_whole_number
 from runner_e2e.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ TITLE = "runner-e2e settle"
 def settle() -> int:
     """Settles the reservation of the claim. Raises what :func:`settle_run` raises, and for inputs that are none."""
     from runner_e2e.dispatch.downloads import records_below
-    from runner_e2e.dispatch.run_reservations import settle_run
+    from runner_e2e.dispatch.run_reservations import RunPlan, settle_run
 
     contexts = gha.run_contexts()
-    claim, handles = _claim(contexts), _handles()
+    claim, plan = _claim(contexts), RunPlan(handles=_handles(), largest=read_whole_number("largest"))
     results = records_below(Path(gha.read_input("results", default="results")))
     inside = contexts.run_attempt == str(claim.attempt)
-    settled = settle_run(connect(contexts), claim, handles, results.records, inside=inside)
+    settled = settle_run(connect(contexts), claim, plan, results.records, inside=inside)
     for problem in results.problems:
         print(gha.annotation("warning", problem, title=TITLE))
     if settled is None:
@@ -54,7 +54,7 @@ def _tell(settled: Settlement) -> None:
     else:
         said = f"{entry.key} has cost {usd(settled.charged)} of {reserved} reserved"
         if unknown:
-            said += f", with {usd(joined.kept)} kept for {count(unknown, 'cell')} of unknown cost"
+            said += f", with {usd(settled.kept)} kept for {count(unknown, 'cell')} of unknown cost"
     if settled.charged is None and entry.charged is None:
         waits = "; until it is, caps refuse whatever is to be paid" if entry.reserved is None else ""
         text = (

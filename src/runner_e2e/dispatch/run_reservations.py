@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from runner_e2e.dispatch.outcomes import Joined
     from runner_e2e.dispatch.records import RunRecord
 
-__all__ = ["Bill", "Settlement", "authorise_within_caps", "bill_of", "claim_within_caps", "settle_run"]
+__all__ = ["Bill", "RunPlan", "Settlement", "authorise_within_caps", "bill_of", "claim_within_caps", "settle_run"]
 
 
 _NAMELESS = "cell"
@@ -48,10 +48,25 @@ _NAMELESS = "cell"
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """What a run is expected to cost at most: *reserved* micro-dollars for all planned attempts, None where unknown."""
+    """What a run is expected to cost at most, in micro-dollars for all planned attempts; None where unknown.
+
+    *reserved* is for all cells, *largest* for the dearest of them.
+    """
 
     cells: int
     reserved: int | None
+    largest: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """What the plan of a run said: the *handles* of its cells, none for a single one, which its records name.
+
+    *largest* is what the dearest of them may cost, in micro-dollars; None where it was not handed on.
+    """
+
+    handles: tuple[str, ...] = ()
+    largest: int | None = None
 
 
 def bill_of(catalog: Catalog, cells: Sequence[Cell]) -> Bill:
@@ -59,7 +74,9 @@ def bill_of(catalog: Catalog, cells: Sequence[Cell]) -> Bill:
     costs = [None if cell.expected_cost is None else micros(cell.expected_cost) for cell in cells]
     known = [each for each in costs if each is not None]
     attempts = 1 + catalog.retries
-    return Bill(cells=len(costs), reserved=sum(known) * attempts if len(known) == len(costs) else None)
+    if len(known) != len(costs):
+        return Bill(cells=len(costs), reserved=None)
+    return Bill(cells=len(costs), reserved=sum(known) * attempts, largest=max(known, default=0) * attempts)
 
 
 def claim_within_caps(api: GitHubApi, claim: Claim, bill: Bill, *, commit: str) -> Entry | None:
@@ -119,45 +136,50 @@ def authorise_within_caps(api: GitHubApi, run: RunRecord, nonce: str, *, cost: i
 
 @dataclass(frozen=True, kw_only=True)
 class Settlement:
-    """What was written for a run. *charged* is in micro-dollars; None where the reservation *entry* stays as it is."""
+    """What was written for a run, in micro-dollars. *charged* is None where *entry* stays as it was.
+
+    *kept* is the part of it that stays reserved for what is unknown.
+    """
 
     entry: Entry
     charged: int | None
+    kept: int
     joined: Joined
 
 
 def settle_run(
-    api: GitHubApi, claim: Claim, handles: Sequence[str], records: Sequence[CellRecord], *, inside: bool = True
+    api: GitHubApi, claim: Claim, plan: RunPlan, records: Sequence[CellRecord], *, inside: bool = True
 ) -> Settlement | None:
     """Writes what the attempt that holds *claim* has cost by its *records*; all cell jobs of it are over.
 
-    *handles* name the cells it was to pay for; none are given for a single cell, which its records name. What has no
-    known cost keeps its share of the reservation. *inside*: a job of that attempt asks, and none of a later one. None
-    where nothing is reserved for the claim, or the repository keeps
-    no ledger. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried again later.
+    A cell of unknown cost keeps what the dearest of the *plan* may cost, and all together no more than was reserved.
+    *inside*: a job of that attempt asks, and none of a later one. None where nothing is reserved for the claim, or the
+    repository keeps no ledger. Raises :class:`~runner_e2e.errors.GitHubError` where it should be tried again later.
     """
     ledger = SharedLedger(api)
     entry = ledger.of_nonce(claim.name)
     if entry is None:
         # Where there is a ledger by now, what was paid counts in it.
-        entry = ledger.add_unreserved(_entry_of(claim, Bill(cells=max(1, len(handles)), reserved=None)))
+        entry = ledger.add_unreserved(_entry_of(claim, Bill(cells=max(1, len(plan.handles)), reserved=None)))
     if entry is None:
         return None
     own = _of_attempt(api, claim, records)
-    names = tuple(handles) or tuple(dict.fromkeys(each.handle for each in own)) or (_NAMELESS,)
-    # The ledger has one sum for all cells. At least 1, so that what is unknown shows in the sum.
-    share = max(1, -(-(entry.reserved or 0) // len(names)))
-    expected = [PlannedCell(handle=each, expected=share, reserved=share) for each in names]
+    names = plan.handles or tuple(dict.fromkeys(each.handle for each in own)) or (_NAMELESS,)
+    # The ledger has one sum for all cells, and which of them is dear is not public. At least 1, so that what is unknown
+    # shows in the sum.
+    most = max(1, (entry.reserved or 0) if plan.largest is None else plan.largest)
+    expected = [PlannedCell(handle=each, expected=most, reserved=most) for each in names]
     joined = join(expected, own)
     if joined.without_record:
         joined = join(expected, own, job_states(api, claim.run, only_attempt=claim.attempt, inside=inside))
     unknown = any(each.kept for each in joined.cells)
     nothing_known = all(each.actual is None for each in joined.cells)
-    charged = None if unknown and (nothing_known or entry.reserved is None) else joined.actual + joined.kept
+    kept = joined.kept if entry.reserved is None else min(joined.kept, max(entry.reserved, unknown))
+    charged = None if unknown and (nothing_known or entry.reserved is None) else joined.actual + kept
     if unknown and entry.charged is not None and entry.charged >= joined.actual:
         charged = None  # who settled it before saw more
     ledger.settle([(entry.key, charged, claim.run)])
-    return Settlement(entry=entry, charged=charged, joined=joined)
+    return Settlement(entry=entry, charged=charged, kept=kept, joined=joined)
 
 
 def _of_attempt(api: GitHubApi, claim: Claim, records: Sequence[CellRecord]) -> list[CellRecord]:
