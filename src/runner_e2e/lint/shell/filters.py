@@ -305,11 +305,16 @@ def _awk(arguments: list[str], content: Value) -> Value:
     program = next((text for text in arguments if "{" in text), "")
     if _COUNTING_AWK.fullmatch(program.strip()):
         return UNKNOWN
-    field = re.fullmatch(r"\s*\{\s*print\s*\$(\d+|NF)\s*;?\s*\}\s*", program)
+    field = re.fullmatch(r"\s*\{\s*print\s*(?:\"([^\"\\]*)\"\s*)?\$(\d+|NF)\s*;?\s*\}\s*", program)
     if field is None:
         return content.opaque()
-    separator = _valued(arguments, "F").get("F")
-    return _by_lines(content, lambda line: _awk_field(line, separator, field[1]))
+    separator, before = _valued(arguments, "F").get("F"), field[1] or ""
+
+    def printed(line: str) -> str | None:
+        found = _awk_field(line, separator, field[2])
+        return None if found is None else before + found
+
+    return _by_lines(content, printed)
 
 
 def _awk_field(line: str, separator: str | None, number: str) -> str | None:

@@ -49,6 +49,10 @@ __all__ = ["Interpreter"]
 _MAX_CALLS = 24
 
 
+_NO_STARTUP = frozenset({"p", "posix"})
+"""Options with which bash does not look at ``BASH_ENV``."""
+
+
 class Interpreter(Loops):
     """Runs commands on states."""
 
@@ -423,7 +427,7 @@ class Interpreter(Loops):
         program, error = parse(source, bash=self.bash)
         saved, self.source = self.source, source
         readers, self.readers = self.readers, []
-        startup = inner.lookup("BASH_ENV") if self.bash else None
+        startup = inner.lookup("BASH_ENV") if self.bash and not inner.options & _NO_STARTUP else None
         try:
             return self.enclosed(program, inner, EMPTY if startup is None else startup.plain())
         finally:

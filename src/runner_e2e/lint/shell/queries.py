@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.shell import code, jq
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     Content: TypeAlias = "Callable[[Value], Value | None]"
 
 __all__ = ["run"]
+
+_RAW = re.compile(r"--raw-output|-[A-Za-z]*r[A-Za-z]*")
+_MASK = re.compile(r"(?:^|\|)\s*\"::add-mask::(?:\"\s*\+\s*[^|,+]+|\\\((?:(?!\\\().)+\)\")\s*$")
+"""The last filter of a program: a text that begins so, and whatever follows."""
 
 
 def run(machine: Machine, call: Invocation, content: Content) -> bool:
@@ -40,11 +45,19 @@ def run(machine: Machine, call: Invocation, content: Content) -> bool:
         for key in path_keys(line.files[0].value, call.state):
             put_file(call.state, key, machine.step(output, *call.span, written(key)), append_to=False)
     else:
+        if output.taints and _masks(program, call):
+            output = Value.literal("::add-mask::") + output + Value.literal("\n")
         write_channel(machine, call.state, 1, output, call.span)
     if told:
         errors = frozenset(one.removeprefix(jq.TOLD) for one in told)
         write_channel(machine, call.state, 2, _carried(errors, sources, program, call), call.span)
     return True
+
+
+def _masks(program: Value, call: Invocation) -> bool:
+    """Whether each line of the output is a command that masks: ``jq -r '"::add-mask::" + .inputs.id'``."""
+    raw = any(_RAW.fullmatch(field.value.constant or "") for field in call.fields[1:])
+    return raw and _MASK.search(program.constant or "") is not None
 
 
 def _sources(

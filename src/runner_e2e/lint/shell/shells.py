@@ -64,6 +64,8 @@ def _options(arguments: list[Field]) -> set[str]:
             break
         if text in _VALUED:
             del arguments[:1]
+        elif text == "--posix":
+            flags.add("posix")
         elif not text.startswith("--"):
             letters = set(text[1:])
             if "o" in letters and arguments:
