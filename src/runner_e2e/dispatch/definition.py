@@ -44,7 +44,7 @@ CAMPAIGN_WORKFLOW, CELL_WORKFLOW = READY_WORKFLOWS = ("paid-campaign.yml", "paid
 """The files of the ready workflows."""
 
 _CAMPAIGN, _CELL = (f"workflows-templates/{name}" for name in READY_WORKFLOWS)
-_CELL_NAME: Final = "Paid cell ${{ inputs.nonce || github.run_id }}"
+_CELL_NAME: Final = "Paid cell ${{ !contains(inputs.nonce, '.') && inputs.nonce || github.run_id }}"
 _ANY_SECRET: Final = re.compile(r"\bsecrets\s*(?:\[|\)|:\s*inherit)", re.IGNORECASE)
 _SECRET: Final = re.compile(r"\bsecrets\s*\.\s*([A-Za-z_][A-Za-z0-9_]*)", re.IGNORECASE)
 

@@ -112,6 +112,9 @@ def test_the_paid_template_keeps_keys_in_one_step_and_the_id_in_two() -> None:
     assert text.count("inputs.selected-id") == sum(str(step["env"]).count("inputs.selected-id") for step in with_id)
     assert job["steps"][0]["with"] == {"command": "setup"}
     assert "inputs" not in json.dumps([workflow["concurrency"], workflow["name"], job["name"]])
+    # The nonce's field is the next one: an id that a person puts there has dots, and stays out of the run's name.
+    shown = "!contains(inputs.nonce, '.') && inputs.nonce || github.run_id"
+    assert workflow["run-name"] == f"Paid cell ${{{{ {shown} }}}}"
 
 
 def test_no_input_of_the_action_stands_in_a_script() -> None:
