@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner_e2e.lint.artifacts import Artifacts, packed
+from runner_e2e.lint.artifacts import Artifacts, fetched, packed
 from runner_e2e.lint.contexts import confidential
 from runner_e2e.lint.job_state import JobState
 from runner_e2e.lint.shell import Files
@@ -146,3 +146,69 @@ def test_the_version_changes_with_what_is_kept(artifacts: Artifacts) -> None:
     assert artifacts.version == before
     artifacts.upload(given(name="new", path="a.txt"), state(CONTENTS), same)
     assert artifacts.version == before + 1
+
+
+# --- gh run download
+
+
+@pytest.mark.parametrize(
+    ("command", "fetches"),
+    [
+        ('gh run download "$GITHUB_RUN_ID" -n x', [{"name": "x", "path": "."}]),
+        ("gh run download ${{ github.run_id }} --name=x --dir in", [{"name": "x", "path": "in"}]),
+        ("gh run download -nx", [{"name": "x", "path": "."}]),
+        ("gh run download $RUN_ID", [{"pattern": "*", "path": "."}]),
+        ("gh run download $RUN_ID -p 'x*' -D in", [{"pattern": "x*", "path": "in"}]),
+        ("gh run download $RUN_ID -n x -n y -D z", [{"name": "x", "path": "z/x"}, {"name": "y", "path": "z/y"}]),
+        ("gh run download \\\n  $RUN_ID \\\n  --name x && tool", [{"name": "x", "path": "."}]),
+        ('gh run download -n "x-$N"', [{"name": None, "path": "."}]),
+        ("gh run download 123 -n x", []),
+        ("gh run download $RUN_ID -R o/r -n x", []),
+        ("gh run download 'x", []),
+        ("gh run view $RUN_ID", []),
+    ],
+)
+def test_what_gh_fetches(command: str, fetches: list[dict[str, str | None]]) -> None:
+    assert [{name: value.constant for name, value in given.items()} for _, _, given in fetched(command)] == fetches
+
+
+# --- Caches
+
+
+def written(*paths: str) -> Files:
+    return Files(contents={(f"{WORKSPACE}/{path}",): ID for path in paths})
+
+
+def cache(path: str, key: str, **more: str) -> dict[str, Value]:
+    return {name: Value.literal(value) for name, value in {"path": path, "key": key, **more}.items()}
+
+
+@pytest.mark.parametrize(
+    ("asked", "confidence"),
+    [
+        (cache("out", "k-1"), Confidence.HIGH),
+        (cache("out/", "k-1"), None),
+        (cache("out", "k-2"), None),
+        ({**cache("out", "k-1"), "key": Value.literal("k-") + Value(((UNNAMED,),))}, Confidence.MEDIUM),
+        (cache("out", "k-2", **{"restore-keys": "k-"}), Confidence.MEDIUM),
+        (cache("out", "k-2", **{"restore-keys": "j-\n k-1 "}), Confidence.MEDIUM),
+        (cache("out", "k-2", **{"restore-keys": "j-"}), None),
+    ],
+)
+def test_a_cache_is_found_by_paths_and_key(asked: dict[str, Value], confidence: Confidence | None) -> None:
+    artifacts, later = Artifacts(), state()
+    artifacts.save(cache("out", "k-1"), written("out/a", "b"))
+    artifacts.restore(asked, later, lambda value: value)
+    found = {path: content for path, content in later.files.contents.items() if content.taints}
+    assert set(found) == ({(f"{WORKSPACE}/out/a",)} if confidence else set())
+    assert all({taint.confidence for taint in content.taints} == {confidence} for content in found.values())
+
+
+def test_a_cache_is_saved_once() -> None:
+    artifacts, later = Artifacts(), state()
+    artifacts.save(cache("out", "k"), written("out/a"))
+    artifacts.save(cache("out", "k"), written("out/b"))
+    artifacts.save(cache("other", "k"), written("out/b"))
+    assert artifacts.version == 1
+    artifacts.restore(cache("out", "k"), later, lambda value: value)
+    assert set(later.files.contents) == {(f"{WORKSPACE}/out/a",)}

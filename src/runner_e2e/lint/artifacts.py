@@ -1,15 +1,19 @@
-"""Artifacts: files that one job uploads and a later job of the same run downloads.
+"""Artifacts and caches: files that one job uploads or saves, and a later job of the same run downloads or restores.
 
 Which files a pattern takes, and where they stand in the artifact, is as ``actions/upload-artifact`` and
 ``actions/download-artifact`` have it: a single file without its folder, everything else below the folder that all
 patterns have in common.
-Source: ``src/shared/search.ts`` and ``src/download-artifact.ts`` of these actions.
+A cache is found by its paths, as they are written, and by its key or the beginning of one; its files come back to where
+they were.
+Source: ``src/shared/search.ts`` and ``src/download-artifact.ts`` of these actions, ``src/restoreImpl.ts`` of
+``actions/cache``.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from runner_e2e.lint.job_state import JobState
+    from runner_e2e.lint.shell.results import Files
     from runner_e2e.lint.values import Text
 
     Noted = Callable[[Value], Value]
@@ -33,16 +38,28 @@ _WILDCARD = re.compile(r"[*?\[]")
 _FIRST_HOLE = 0xE000
 _LAST_HOLE = 0xF8FF
 _HOME = "/~"
+_FETCH = re.compile(r"\bgh\s+run\s+download\b(?P<arguments>(?:\\\n|[^\n;&|#])*)")
+_FETCH_OPTIONS = {
+    **dict.fromkeys(("-n", "--name"), "name"),
+    **dict.fromkeys(("-D", "--dir"), "dir"),
+    **dict.fromkeys(("-p", "--pattern"), "pattern"),
+    **dict.fromkeys(("-R", "--repo"), "repo"),
+}
+_EXPRESSION = re.compile(r"\$\{\{.*?\}\}")
+_SUBSTITUTED = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\$\([^)]*\)|\$\w+")
 _TRUE = frozenset({"true", "True", "TRUE"})
 
 
 class Artifacts:
-    """The artifacts of one run: name -> path in the artifact -> what the file holds. Only labelled files are kept."""
+    """The artifacts of one run: name -> path in the artifact -> what the file holds; and its caches: paths and key ->
+    path -> what the file holds. Only labelled files are kept.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[Value, dict[Text, Value]] = {}
+        self._caches: dict[tuple[Value, Value], dict[Text, Value]] = {}
         self.version = 0
-        """Another number whenever something was uploaded."""
+        """Another number whenever something was uploaded or saved."""
 
     def upload(self, given: Mapping[str, Value], state: JobState, noted: Noted) -> None:
         """``actions/upload-artifact`` with the inputs *given*; *noted* adds a place to the way of a value."""
@@ -75,6 +92,31 @@ class Artifacts:
             contents[_absolute((*target, "/", *path))] = noted(content)
         state.files = replace(state.files, contents=contents)
 
+    def save(self, given: Mapping[str, Value], files: Files) -> None:
+        """``actions/cache/save``, and the end of a job with ``actions/cache``: nobody changes a cache that is there."""
+        paths, key = given.get("path"), given.get("key")
+        if paths is None or key is None or (paths, key) in self._caches:
+            return
+        found = [_matching(patterns, files.contents)[1] for patterns in paths.texts]
+        contents = {path: content for each in found for path, content in each.values()}
+        if contents:
+            self._caches[paths, key] = contents
+            self.version += 1
+
+    def restore(self, given: Mapping[str, Value], state: JobState, noted: Noted) -> None:
+        """``actions/cache`` and ``actions/cache/restore``: the files are there for the next steps."""
+        paths, wanted = given.get("path"), given.get("key")
+        if paths is None or wanted is None or not self._caches:
+            return
+        contents = dict(state.files.contents)
+        for (saved, key), files in self._caches.items():
+            sure = _same(key, wanted) if saved == paths else False
+            if sure is False and saved == paths and any(_may_begin(key, text) for text in _restore_keys(given)):
+                sure = None
+            for path, content in files.items() if sure is not False else ():
+                contents[path] = noted(content if sure else content.weakened(Confidence.MEDIUM))
+        state.files = replace(state.files, contents=contents)
+
     def _chosen(self, given: Mapping[str, Value], *, folders: bool) -> Iterator[tuple[Text, Value]]:
         """The files that the inputs of a download ask for; *folders*: each artifact in one of its name."""
         wanted = given.get("name")
@@ -92,8 +134,69 @@ class Artifacts:
                 yield normal((*name.texts[0], "/", *path) if folders else path), value
 
 
+def fetched(script: str) -> Iterator[tuple[int, int, dict[str, Value]]]:
+    """The calls of ``gh run download`` in a script that fetch artifacts of this run: where they stand, and what they
+    would give ``actions/download-artifact``.
+
+    The command lines are read as they are written: names that a variable holds may be any.
+    """
+    for found in _FETCH.finditer(script):
+        try:
+            line = found["arguments"].replace("\\\n", " ")
+            words = shlex.split(_EXPRESSION.sub(lambda one: one[0].replace(" ", ""), line))
+        except ValueError:  # a quote that does not end
+            continue
+        given, operands = _fetch_options(words)
+        if operands[1:] or {"repo"} & given.keys() or not _is_this_run(operands):
+            continue
+        folder, names = given.get("dir", ["."])[-1], given.get("name", [])
+        several = len(names) > 1
+        for name in names:
+            path = posixpath.join(folder, name) if several else folder
+            yield found.start(), found.end(), _inputs(name=name, path=path)
+        if not names:
+            yield found.start(), found.end(), _inputs(pattern=given.get("pattern", ["*"])[-1], path=folder)
+
+
+def _fetch_options(words: list[str]) -> tuple[dict[str, list[str]], list[str]]:
+    found: dict[str, list[str]] = {}
+    operands: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        option, equals, value = word.partition("=")
+        if option in _FETCH_OPTIONS:
+            found.setdefault(_FETCH_OPTIONS[option], []).append(value if equals else next(rest, ""))
+        elif word[:2] in _FETCH_OPTIONS:
+            found.setdefault(_FETCH_OPTIONS[word[:2]], []).append(word[2:])
+        elif not word.startswith("-"):
+            operands.append(word)
+    return found, operands
+
+
+def _is_this_run(operands: list[str]) -> bool:
+    """Whether the run that is named, or none, may be this one."""
+    return not operands or re.search(r"run_?id", operands[0], re.IGNORECASE) is not None
+
+
+def _inputs(**given: str) -> dict[str, Value]:
+    """The inputs of an action; what a shell would put in is not known."""
+    return {name: _with_unknown(text) for name, text in given.items()}
+
+
+def _with_unknown(text: str) -> Value:
+    pieces = [piece for each in _SUBSTITUTED.split(text) for piece in (each, Hole())]
+    return Value((normal(pieces[:-1]),))
+
+
 def packed(patterns: Text, contents: Mapping[Text, Value]) -> dict[Text, Value]:
     """The labelled files of *contents* that *patterns*, one a line, take: by their paths in the artifact."""
+    taken, found = _matching(patterns, contents)
+    root = _root(taken, found)
+    return {_decoded(path[len(root) + 1 :], key): content for path, (key, content) in found.items()}
+
+
+def _matching(patterns: Text, contents: Mapping[Text, Value]) -> tuple[list[str], dict[str, tuple[Text, Value]]]:
+    """The patterns that take files, and the labelled files that they take: path -> its text, and what it holds."""
     lines = [line.strip() for line in _encoded(patterns, "*")[0].splitlines()]
     taken = [_absolute_text(line) for line in lines if line and not line.startswith(("!", "#"))]
     left_out = Globs(tuple(_absolute_text(line[1:].strip()) for line in lines if line.startswith("!")))
@@ -105,8 +208,7 @@ def packed(patterns: Text, contents: Mapping[Text, Value]) -> dict[Text, Value]:
             path = _HOME + path[1:]
         if content.taints and path.startswith("/") and chosen.match(path) and not left_out.match(path):
             found[path] = (key, content)
-    root = _root(taken, found)
-    return {_decoded(path[len(root) + 1 :], key): content for path, (key, content) in found.items()}
+    return taken, found
 
 
 def _root(taken: list[str], found: Mapping[str, object]) -> str:
@@ -177,6 +279,16 @@ def _may_match(left: Text, right: Text) -> bool:
         re.fullmatch(".*".join(map(re.escape, pattern.split("\0"))), text, re.DOTALL) is not None
         for pattern, text in ((one, other), (other, one))
     )
+
+
+def _restore_keys(given: Mapping[str, Value]) -> Iterator[Text]:
+    for text in given.get("restore-keys", Value.literal("")).texts:
+        known, holes = _encoded(text, "")
+        yield from (_decoded_with(line.strip(), holes) for line in known.splitlines() if line.strip())
+
+
+def _may_begin(key: Value, beginning: Text) -> bool:
+    return any(_may_match(text, normal((*beginning, Hole()))) for text in key.texts)
 
 
 def _matches(name: Value, patterns: Value) -> bool | None:

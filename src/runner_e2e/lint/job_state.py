@@ -41,6 +41,8 @@ class JobState:
     """Names of confidential variables that ``$GITHUB_ENV`` set."""
     checkouts: tuple[str, ...] = ()
     """Folders of the workspace, other than itself, where a step has checked this repository out."""
+    caches: tuple[tuple[Value, Value], ...] = ()
+    """Paths and key of each cache that is saved when the job ends."""
     holds_others: bool = False
     """Whether the workspace may hold code that is not of this commit."""
 

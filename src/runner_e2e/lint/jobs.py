@@ -238,6 +238,8 @@ class _WorkflowRunner:
         defaults = (job.default_run, self.workflow.default_run)
         scope = Scope(reader=self.reader, contexts=contexts, defaults=defaults)
         StepRunner(self.run, state, scope, use_action).run_all(job.steps)
+        for paths, name in state.caches:
+            self.run.artifacts.save({"path": paths, "key": name}, state.files)
         results = {**contexts, "steps": Dictionary.of(scope.outputs), "env": environment_data(state.environment)}
         found: dict[str, Data] = {}
         report_environment_url(self.run, self.reader, job, results, state.masks)

@@ -35,6 +35,7 @@ _COMMENT = re.compile(r"#\s*(\S+)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _OPENING = "${{"
 _POSIX = ("bash", "sh")
+_CACHES = ("actions/cache", "actions/cache/restore", "actions/cache/save")
 _ARTIFACTS = ("actions/upload-artifact", "actions/download-artifact", "actions/upload-artifact/merge")
 
 
@@ -93,6 +94,8 @@ def use_remote(runner: StepRunner, step: Step, uses: Scalar, visible: Visible) -
         _note_checkout(runner, given)
     elif use.name.lower() in _ARTIFACTS:
         _hand_on(runner, use.name.lower(), uses, given)
+    elif use.name.lower() in _CACHES:
+        _keep(runner, use.name.lower(), uses, given)
     models = models_of(use, major=use.major(_comment(uses)), custom=runner.run.repository.settings.actions)
     if not models:
         return _unknown(runner, use, uses, given, visible)
@@ -138,6 +141,18 @@ def _hand_on(runner: StepRunner, action: str, uses: Scalar, given: tuple[_Given,
     note = "uploaded as an artifact" if uploads else "downloaded from an artifact"
     hand_on = artifacts.upload if uploads else artifacts.download
     hand_on(inputs, runner.state, lambda value: value.through(origin, 0, len(uses.value), note))
+
+
+def _keep(runner: StepRunner, action: str, uses: Scalar, given: tuple[_Given, ...]) -> None:
+    """Files that come out of a cache, and those that go into it now or when the job ends."""
+    artifacts, state, inputs = runner.run.artifacts, runner.state, {each.name: each.value for each in given}
+    if action == "actions/cache/save":
+        artifacts.save(inputs, state.files)
+        return
+    origin = runner.reader.origin(uses)
+    artifacts.restore(inputs, state, lambda value: value.through(origin, 0, len(uses.value), "restored from a cache"))
+    if action == "actions/cache" and {"path", "key"} <= inputs.keys():
+        state.caches = (*state.caches, (inputs["path"], inputs["key"]))
 
 
 def _unknown(
