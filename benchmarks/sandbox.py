@@ -273,10 +273,16 @@ def rates(ways: Mapping[str, Callable[[], None]], seconds: float) -> None:
 
 
 def memory_below(process: int) -> float:
-    """Megabytes of the processes that *process* started, of pages that several have each one's share."""
+    """Megabytes of the processes that *process* started, of pages that several have each one's share.
+
+    Not a number where the kernel shows that only to root.
+    """
     total = 0.0
     for child in Path(f"/proc/{process}/task/{process}/children").read_text().split():
-        lines = Path(f"/proc/{child}/smaps_rollup").read_text().splitlines()
+        try:
+            lines = Path(f"/proc/{child}/smaps_rollup").read_text().splitlines()
+        except PermissionError:
+            return float("nan")
         total += sum(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("Pss:"))
         total += memory_below(int(child))
     return total
@@ -353,10 +359,11 @@ def run(options: argparse.Namespace, place: Path, meter: Meter) -> list[str]:
         missed += ["10,000 siblings"] * (many > 1.2 * few)
     for name, value in steady(place, options.python).items():
         print(f"open and close a file, {name}: {value:.2f} µs")
-    for name in (ENTRY, SERVED):
-        ratio = times[name].beside(times[LANDLOCK])
-        print(f"{name} is {ratio:.2f} x a {LANDLOCK} (aim: 1.3)")
-        missed += [name] * (ratio > 1.3)
+    for name in (ENTRY, SERVED_OTHER):
+        print(f"{name} is {times[name].beside(times[LANDLOCK]):.2f} x a {LANDLOCK}")
+    ratio = times[SERVED].beside(times[LANDLOCK])
+    print(f"{SERVED} is {ratio:.2f} x a {LANDLOCK} (aim: 1.3)")
+    missed += [SERVED] * (ratio > 1.3)
     for size, one in (("small", times), ("500 MB", large)):
         if BUBBLEWRAP in one:
             ratio = one["library launch"].beside(one[BUBBLEWRAP])
