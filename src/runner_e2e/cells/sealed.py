@@ -75,7 +75,7 @@ def check_nonce(nonce: str, *, created_at: datetime) -> None:
 
     A rerun has the creation time of its first attempt, so a nonce does not age between attempts.
     """
-    fix = "seal the selection anew with `runner-e2e dispatch seal`"
+    fix = "make a new one; for a sealed selection `runner-e2e dispatch seal` does"
     found = _NONCE.fullmatch(nonce)
     try:
         made = datetime.strptime(found[1].upper(), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if found else None
@@ -85,7 +85,7 @@ def check_nonce(nonce: str, *, created_at: datetime) -> None:
         raise RefusedError(
             "the nonce of this run has no valid form",
             why="who sends a dispatch makes one such as 20261130t120000z-0123456789abcdef: UTC and 16 random digits",
-            fix=f"by hand leave it empty; for a sealed selection {fix}",
+            fix=f"by hand leave it empty; else {fix}",
         )
     if created_at - made > MAXIMUM_AGE:
         raise RefusedError(
