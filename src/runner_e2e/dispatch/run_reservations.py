@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from runner_e2e.dispatch.campaign import PlannedCell
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Bill", "RunPlan", "Settlement", "authorise_within_caps", "bill_of", "claim_within_caps", "settle_run"]
 
+
+_SLACK = timedelta(seconds=30)
+"""What jobs of an attempt may seem to have begun before it: one that is taken for an earlier one must be none of it."""
 
 _NAMELESS = "cell"
 """What a single cell is called that left no record; no job has this in its name."""
@@ -220,7 +224,8 @@ def _release_unpaid(api: GitHubApi, ledger: SharedLedger, run: RunRecord, nonce:
             continue
         holder = find_holder(api, f"{CLAIMS}/{claim.name}")
         if attempt > 1 or own or (holder is not None and holder.claim == claim):
-            jobs = job_states(api, run.id, only_attempt=attempt, since=_start_of(api, run.id, attempt))
+            since = None if attempt == 1 else _start_of(api, run.id, attempt) - _SLACK
+            jobs = job_states(api, run.id, only_attempt=attempt, since=since)
             if jobs and nothing_paid(jobs):
                 ledger.release([entry.key], made=[claim.name])
 
