@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,13 +190,25 @@ def _reachable(place: Path, prefix: tuple[str, ...]) -> tuple[str, Path]:
     else:
         raise RuntimeError("no Python that an ordinary user can run: install python3 (3.11 or later)")
     copied = place / "source"
+    shutil.copytree(_compiled(python), copied)
+    return python, copied
+
+
+@cache
+def _compiled(python: str) -> Path:
+    """What launches need of the package, compiled once: without that it takes most of their time."""
+    place = Path(tempfile.mkdtemp(prefix="sandbox-source-"))
+    atexit.register(shutil.rmtree, place)
+    package = place / "runner_e2e"
+    package.mkdir()
     for name in ("__init__.py", "errors.py", "existence.py", "gha.py", "kernel.py", "selected_id.py"):
-        (copied / "runner_e2e").mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(SOURCE / "runner_e2e" / name, copied / "runner_e2e" / name)
+        shutil.copy2(SOURCE / "runner_e2e" / name, package / name)
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("artifacts", "egress", "sandbox"):
-        shutil.copytree(SOURCE / "runner_e2e" / name, copied / "runner_e2e" / name, ignore=ignored)
-    return python, copied
+        shutil.copytree(SOURCE / "runner_e2e" / name, package / name, ignore=ignored)
+    subprocess.run([python, "-I", "-m", "compileall", "-q", place], check=True)
+    place.chmod(0o755)
+    return place
 
 
 def _remove(place: Path) -> None:
