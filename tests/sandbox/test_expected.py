@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,3 +168,15 @@ def test_a_request_is_kept_in_a_file_without_a_name(place: Path) -> None:
     assert str(Path(f"/proc/self/fd/{descriptor}").readlink()) == "/memfd:wanted (deleted)"
     os.close(descriptor)
     assert remember(one.replace(environment=((b"LONG", bytes(2 << 20)),))) == -1
+
+
+def test_a_request_that_cannot_be_kept_is_not(place: Path) -> None:
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = len([*Path("/proc/self/fd").iterdir()])
+    for most in (0, 8):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, usual[1]))
+        try:
+            assert remember(wanted(place)) == -1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert len([*Path("/proc/self/fd").iterdir()]) == before

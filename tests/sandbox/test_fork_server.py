@@ -386,6 +386,27 @@ def test_a_kernel_that_does_not_hold_on_to_the_client_serves_none(monkeypatch: p
         assert not fork_worker._is_alike(ours)
 
 
+def test_mounts_that_change_while_a_client_comes_are_not_missed() -> None:
+    """The kernel tells of a change once: whoever looks first."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as changes:
+        ours, _ = server.accept()
+        with ours, socket.create_connection(server.getsockname()):
+            ready = readiness.Readiness(None, mask=bytes(128))
+            ready.standby = FakeStandby(changes.fileno())  # type: ignore[assignment]
+            ours.send(b"!", socket.MSG_OOB)  # read as a change of mounts is
+            fork_worker._accept(server, ready).close()
+            assert ready.standby is None
+
+
+class FakeStandby:
+    def __init__(self, changes: int) -> None:
+        self.changes = changes
+        self.prepared = True
+
+    def close(self) -> None:
+        self.changes = -1
+
+
 def test_processes_that_cannot_be_made_before_are_made_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError
@@ -439,6 +460,25 @@ for change in (replace, link):
     assert lines == ["answer 0 "] * 4 + [
         "answer 125 why: the file has another name outside the hidden paths: a hard link"
     ]
+
+
+def test_a_hidden_file_that_is_linked_again_stays_hidden(served: Actor) -> None:
+    body = """
+import time
+file = sys.argv[3] + "/secret"
+def launch():
+    done = subprocess.run([*client, "--hide", file, "--", "/bin/cat", file], stdout=subprocess.PIPE, text=True)
+    print(done.stdout.strip())
+    time.sleep(0.1)
+for _ in range(3):
+    launch()
+os.link(file, file + "-name")
+os.unlink(file)
+os.rename(file + "-name", file)
+launch()
+"""
+    words = [*serving(served), served.python, "-I", "-c", HARNESS + body, served.python, served.source, served.hidden]
+    assert served.run(words).stdout.splitlines() == ["answer 1"] * 4
 
 
 MOUNTS = """

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from runner_e2e.sandbox.harness import Launcher
 from runner_e2e.sandbox.policy import Network, Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.sandbox_actors import Actor
 
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def here() -> Iterator[Actor]:
     """The user that runs the tests."""
+    yield from make_actor("root" if os.geteuid() == 0 else "user")
+
+
+@pytest.fixture
+def fresh() -> Iterator[Actor]:
+    """The same, with a place that the test may change."""
     yield from make_actor("root" if os.geteuid() == 0 else "user")
 
 
@@ -232,6 +239,28 @@ def test_a_prepared_launch_knows_the_accounts_of_the_moment(root: Actor) -> None
     assert done.stdout.split() == ["number3:"], done
 
 
+ACCOUNTS_REPLACED = (
+    MOUNTS_CHANGE.partition("with Launcher()")[0]
+    + """
+subprocess.run(["cp", "-a", "/etc", place + "/etc"], check=True)
+subprocess.run(["mount", "--bind", place + "/etc", "/etc"], check=True)
+with Launcher() as launcher:
+    for number in range(4):
+        print(output(launcher, Policy(hide=(place + "/hidden",)), "grep -c ^agent: /etc/passwd"))
+        time.sleep(0.3)
+        if number == 2:
+            subprocess.run(["cp", "-a", "/etc/passwd", "/etc/passwd.new"], check=True)
+            os.rename("/etc/passwd.new", "/etc/passwd")
+"""
+)
+
+
+def test_a_prepared_launch_has_an_account_where_the_file_of_accounts_was_replaced_by_the_same(root: Actor) -> None:
+    words = [root.python, "-I", "-c", "import sys; sys.path.insert(0, sys.argv.pop(1))\n" + ACCOUNTS_REPLACED]
+    done = root.run(["unshare", "--mount", *words, root.source, root.place])
+    assert done.stdout.split() == ["1"] * 4, done
+
+
 def has_prepared(launcher: Launcher) -> bool:
     """Whether the processes of the next launch have mounts of their own already."""
     service = launcher._services[False].process.pid
@@ -258,37 +287,93 @@ def test_a_launch_that_came_twice_is_prepared(here: Actor) -> None:
             assert has_prepared(launcher) == is_prepared
 
 
-def test_a_prepared_launch_is_not_used_where_a_path_was_replaced(here: Actor) -> None:
+def test_a_prepared_launch_is_not_used_where_a_path_was_replaced(fresh: Actor) -> None:
     with Launcher() as launcher:
-        prepared = hiding(launcher, here, here.hidden)
+        prepared = hiding(launcher, fresh, fresh.hidden)
         for _ in range(2):
             output(launcher, prepared, ":")
             let_processes_get_ready()
         assert has_prepared(launcher)
-        here.hidden.rename(here.place / "moved")
-        here.hidden.mkdir()
-        (here.hidden / "secret").write_text("canary")
+        fresh.hidden.rename(fresh.place / "moved")
+        fresh.hidden.mkdir()
+        (fresh.hidden / "secret").write_text("canary")
         with pytest.raises(LaunchError) as caught:
-            output(launcher, prepared, f"cat {here.hidden}/secret")
+            output(launcher, prepared, f"cat {fresh.hidden}/secret")
         assert "replaced during the launch" in caught.value.problem.why
 
 
-def test_a_prepared_launch_is_not_used_where_a_path_was_made_again(here: Actor) -> None:
-    """As long as it waits, no file system gives the inode number of something that is in its view to something new."""
+def test_a_prepared_launch_is_not_used_where_a_path_was_made_again(fresh: Actor) -> None:
+    """What is new may have the inode number of what was there: then only its cover tells that it went."""
     with Launcher() as launcher:
-        prepared = hiding(launcher, here, here.hidden)
+        prepared = hiding(launcher, fresh, fresh.hidden)
         for _ in range(2):
             output(launcher, prepared, ":")
             let_processes_get_ready()
         assert has_prepared(launcher)
-        numbers = {path: path.stat().st_ino for path in (here.hidden, here.work)}
-        for path, number in numbers.items():
+        for path in (fresh.hidden, fresh.work):
             shutil.rmtree(path)
             path.mkdir()
-            assert path.stat().st_ino != number
-        (here.hidden / "secret").write_text("canary")
-        with pytest.raises(LaunchError):
-            output(launcher, prepared, f"cat {here.hidden}/secret")
+        (fresh.hidden / "secret").write_text("canary")
+        script = f"cat {fresh.hidden}/secret; echo $(ls {fresh.work})"
+        (fresh.work / "new").write_text("")
+        # The numbers are those of before or others, as the file system likes.
+        with suppress(LaunchError):
+            assert output(launcher, prepared, script)[1] == "new\n"
+
+
+def link_again(file: Path) -> None:
+    file.with_name("other").hardlink_to(file)
+    file.unlink()
+    file.with_name("other").rename(file)
+
+
+def link_what_was_moved(file: Path) -> None:
+    """A cover goes where its file is moved, and the path leads to the file all the same."""
+    file.rename(file.with_name("other"))
+    file.hardlink_to(file.with_name("other"))
+
+
+@pytest.mark.parametrize("change", [link_again, link_what_was_moved])
+@pytest.mark.parametrize("role", ["hide", "read_only"])
+def test_a_prepared_launch_is_not_used_where_a_file_has_another_name(
+    fresh: Actor, change: Callable[[Path], None], role: str
+) -> None:
+    """It is the same file, of the same number; what was laid on the name that it had is not on the new one."""
+    file = fresh.work / "file"
+    file.write_text("canary")
+    policy = Policy().replace(**{role: (str(file),)})
+    with Launcher() as launcher:
+        prepared = launcher.prepare(policy, directory=str(fresh.work), environment=fresh.environment())
+        script = f"cat {file}; echo more >>{file}"
+        seen = "" if role == "hide" else "canary"
+        for _ in range(2):
+            assert output(launcher, prepared, script)[1] == seen
+            let_processes_get_ready()
+        assert has_prepared(launcher)
+        change(file)
+        assert output(launcher, prepared, script)[1] == seen
+        assert file.read_text() == "canary"
+
+
+@pytest.mark.parametrize("role", ["hide", "read_only"])
+def test_a_prepared_launch_stops_where_a_file_with_several_names_has_another_one(fresh: Actor, role: str) -> None:
+    """Nothing but a look from inside tells: the file has as many names as before."""
+    file = fresh.work / "file"
+    file.write_text("canary")
+    file.with_name("first").hardlink_to(file)
+    policy = Policy(allow_hard_links=True).replace(**{role: (str(file),)})
+    with Launcher() as launcher:
+        prepared = launcher.prepare(policy, directory=str(fresh.work), environment=fresh.environment())
+        for _ in range(2):
+            output(launcher, prepared, ":")
+            let_processes_get_ready()
+        assert has_prepared(launcher)
+        file.with_name("first").unlink()
+        link_what_was_moved(file)
+        with pytest.raises(LaunchError) as caught:
+            output(launcher, prepared, f"cat {file}")
+        assert str(file) in str(caught.value)
+        assert output(launcher, prepared, f"cat {file}; echo more >>{file}")[1] == ("" if role == "hide" else "canary")
 
 
 LIMITED = """

@@ -103,12 +103,12 @@ for last in (None, readiness.Last(kind=request.Kind(namespaces=0, user=os.geteui
     "mounts that change let a view go, and processes of the kind come": (
         """
 ready, packed = make()
-print(has_view(ready), ready.standby.mounts_have_changed())
+print(has_view(ready), ready.standby.fits(packed))
 ready.renew()
-print(has_view(ready), ready.standby.lives(), ready.expected)
+print(has_view(ready), ready.standby.fits(packed), ready.standby.changes, ready.prepared_for(wanted()) is not None)
 ready.standby.close()
 """,
-        ["True", "False", "False", "True", "None"],
+        ["True", "True", "False", "True", "-1", "True"],
     ),
 }
 

@@ -1,8 +1,10 @@
-"""Processes of a launch that end before it starts: the launch fails, and is not tried in a weaker way."""
+"""Processes that wait for a launch: where they fit, and what becomes of it where they have ended."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import pytest
 
 if TYPE_CHECKING:
     from tests.sandbox_actors import Actor
@@ -31,6 +33,94 @@ os.close(write)
 print(os.read(read, 4096).decode())
 """
 
+# Prepares a launch as a user whose agent can have one, and gives it the name `one`.
+PREPARING = """
+import os, resource, select, signal, sys, time
+from runner_e2e.sandbox import mounts
+from runner_e2e.sandbox.planning import make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.policy import Policy
+from runner_e2e.sandbox.request import pack
+from runner_e2e.sandbox.standby import Standby
+host, policy = read_host(), Policy(hide=(sys.argv[1],))
+found = survey(policy, directory=os.getcwd(), environment={}, user=host.user)
+packed = pack(make_plan(found, policy, (), host=host, mode=modes_of(host)[0], environment={}))
+one = Standby(packed.kind, mask=bytes(128))
+def stop():
+    os.kill(one.process, signal.SIGSTOP)
+    os.waitpid(one.process, os.WUNTRACED)
+    below = [name for name in os.listdir("/proc") if name.isdigit() and parent(name) == one.process]
+    for name in below:
+        os.kill(int(name), signal.SIGSTOP)
+    return below
+def parent(name):
+    try:
+        return int(open(f"/proc/{name}/stat").read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+def prepare():
+    one.prepare(packed, mounts.ownership_maps(packed.owners, agent=packed.agent))
+"""
+
+PREPARED = {
+    "they fit once all is made": (
+        """
+prepare()
+print(one.fits(packed), one.fits(packed), one.fits(packed.replace(plan=b"")))
+""",
+        ["True", "True", "False"],
+    ),
+    "those that were killed before they heard all have ended": (
+        """
+while not stop():
+    os.kill(one.process, signal.SIGCONT)
+prepare()
+os.kill(one.process, signal.SIGKILL)
+os.waitpid(one.process, 0)
+print(one.fits(packed), one.lives())
+""",
+        ["False", "False"],
+    ),
+    "those that do not get ready do not fit": (
+        """
+stop()
+prepare()
+print(one.fits(packed))
+os.kill(one.process, signal.SIGKILL)
+""",
+        ["False"],
+    ),
+    "those that cannot make it do not fit": (
+        """
+one.prepare(packed.replace(plan=b"broken"), {})
+print(one.fits(packed.replace(plan=b"broken")))
+""",
+        ["False"],
+    ),
+    "without room to prepare they are as they were": (
+        """
+before = len(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+try:
+    one.prepare(packed, {})
+except OSError as error:
+    print(error.errno, one.prepared)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+print(one.fits(packed), len(os.listdir("/proc/self/fd")) - before)
+""",
+        ["24", "None", "True", "0"],
+    ),
+    "closed, nothing is left open": (
+        """
+before = len(os.listdir("/proc/self/fd"))
+prepare()
+one.fits(packed)
+one.close()
+print(len(os.listdir("/proc/self/fd")) - before - len(packed.owners))
+""",
+        ["-1"],
+    ),
+}
+
 NO_SECOND = """
 import os, sys
 from runner_e2e import kernel
@@ -50,10 +140,41 @@ except LaunchError as error:
     print(len(made), error.problem.what, error.problem.why, sep=" / ")
 """
 
+BEGUN_ONCE = """
+import os, sys
+from runner_e2e.sandbox.launcher import launch
+from runner_e2e.sandbox.origin import Origin
+from runner_e2e.sandbox.policy import Policy
+class Deaf(Origin):
+    made = 0
+    def first_processes(self, packed):
+        self.made += 1
+        return super().first_processes(packed)
+    def tell_begun(self, packed):
+        raise OSError(12, "no memory")
+origin = Deaf()
+try:
+    launch(Policy(hide=(sys.argv[1],)), ["/bin/true"], origin=origin)
+except OSError as error:
+    print(origin.made, error.errno)
+"""
+
+
+def test_what_has_begun_is_not_begun_again_in_a_weaker_way(actor: Actor) -> None:
+    done = actor.python_script(BEGUN_ONCE, actor.hidden)
+    assert done.stdout == "1 12\n", done
+
 
 def test_processes_that_have_ended_fail_the_launch(actor: Actor) -> None:
     done = actor.python_script(KILLED)
     assert done.stdout.startswith("failed\t125\tthe sandbox could not be set up\tits first processes have ended"), done
+
+
+@pytest.mark.parametrize("case", PREPARED.values(), ids=list(PREPARED))
+def test_processes_that_prepare_a_launch(actor: Actor, case: tuple[str, list[str]]) -> None:
+    script, said = case
+    done = actor.python_script(PREPARING + script, actor.hidden)
+    assert done.stdout.split() == said, done
 
 
 def test_without_a_process_for_the_agent_the_launch_fails_once_and_says_why(actor: Actor) -> None:

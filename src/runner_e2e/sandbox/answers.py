@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,10 +73,14 @@ def note(function: Callable[[*Arguments], object], *arguments: *Arguments) -> No
         return
 
 
-def lstat(path: str) -> tuple[int, int, int, int, int]:
-    """Mode, device, inode, user and group of what stands at *path* itself."""
+def lstat(path: str) -> tuple[int, int, int, int, int, int]:
+    """Mode, device, inode, user and group of what stands at *path* itself, and how many names it has.
+
+    Of a directory, which has one, the last is 0: file systems count there what is in it.
+    """
     found = os.lstat(path)
-    return found.st_mode, found.st_dev, found.st_ino, found.st_uid, found.st_gid
+    names = 0 if stat.S_ISDIR(found.st_mode) else found.st_nlink
+    return found.st_mode, found.st_dev, found.st_ino, found.st_uid, found.st_gid, names
 
 
 def access(path: str, mode: int) -> bool:

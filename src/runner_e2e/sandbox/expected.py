@@ -10,10 +10,10 @@ import marshal
 import os
 
 from runner_e2e.sandbox import command
-from runner_e2e.sandbox.answers import Answers, ask, note, read_bytes
+from runner_e2e.sandbox.answers import Answers, ask
 from runner_e2e.sandbox.arguments import parse_arguments
 from runner_e2e.sandbox.facts import is_there
-from runner_e2e.sandbox.mounts import copied_files
+from runner_e2e.sandbox.mounts import note_view
 from runner_e2e.sandbox.planning import modes_of, read_host
 from runner_e2e.sandbox.prepared import prepare
 from runner_e2e.sandbox.progress import Ways
@@ -52,13 +52,15 @@ def remember(wanted: Wanted) -> int:
     content = marshal.dumps(tuple(wanted.values().values()))
     if len(content) > _LONGEST:
         return -1
+    descriptor = -1
     try:
         descriptor = os.memfd_create("wanted", os.MFD_CLOEXEC)
-    except OSError:
-        return -1
-    if os.write(descriptor, content) == len(content):
-        return descriptor
-    os.close(descriptor)
+        if os.write(descriptor, content) == len(content):
+            return descriptor
+    except OSError:  # no descriptor, no memory, or a limit on the size of files
+        pass
+    if descriptor >= 0:
+        os.close(descriptor)
     return -1
 
 
@@ -103,8 +105,7 @@ class Expected:
         ways = Ways(self.prepared.policy, modes_of(self.prepared.host))
         with self.answers:
             plan, packed = self.prepared.plan(ways.mode, ways.reasons())
-            for path in copied_files(plan):
-                note(read_bytes, path)
+            note_view(plan)
         return plan, packed
 
     def is_met_by(self, wanted: Wanted) -> bool:

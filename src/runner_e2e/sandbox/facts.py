@@ -95,7 +95,7 @@ def observe(path: str) -> PathFact:
     given = os.path.normpath(path)
     given = "/" + given.lstrip("/")
     try:
-        real, (mode, device, inode, user, group) = _follow(given)
+        real, (mode, device, inode, user, group, _) = _follow(given)
         readable = ask(access, real, os.R_OK)
     except OSError as error:
         bad = _failure(error, given)
@@ -118,7 +118,7 @@ def observe(path: str) -> PathFact:
     )
 
 
-def _follow(path: str) -> tuple[str, tuple[int, int, int, int, int]]:
+def _follow(path: str) -> tuple[str, tuple[int, int, int, int, int, int]]:
     """Where *path*, normalised and absolute, leads, and the state of what stands there; raises :class:`OSError`."""
     pending = path.split("/")[:0:-1]
     real, state, links = "", ask(lstat, "/"), 0

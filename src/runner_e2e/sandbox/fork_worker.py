@@ -103,10 +103,14 @@ def _accept(listening: _socket.socket, ready: Readiness) -> _socket.socket:
     waiting.register(listening, select.POLLIN)
     while ready.standby and ready.standby.changes >= 0:
         waiting.register(ready.standby.changes, select.POLLPRI)
-        if listening.fileno() in dict(waiting.poll()):
+        found = dict(waiting.poll())
+        if ready.standby.changes not in found:
             break
         waiting.unregister(ready.standby.changes)
-        ready.renew()
+        if listening.fileno() in found:
+            ready.let_view_go()
+        else:
+            ready.renew()
     descriptor, _ = listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - as socket.accept() does
     return _socket.socket(fileno=descriptor)
 

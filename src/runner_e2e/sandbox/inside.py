@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.request import Request
 
 __all__ = [
+    "MOUNTS",
     "OWN_MOUNTS",
     "PREPARED",
     "SAME_MOUNTS",
@@ -37,6 +38,7 @@ __all__ = [
 # same before, with its mounts and no streams.
 OWN_MOUNTS, PREPARED, SAME_MOUNTS, TERMINAL = b"m", b"p", b"s", b"t"
 _OWN_MOUNTS_FILE = "/proc/self/ns/mnt"
+MOUNTS = "/proc/self/mountinfo"  # tells (POLLPRI) when the mounts of whoever opened it change
 
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -89,16 +91,20 @@ def _become(wanted: Request, channel: _socket.socket, link: _socket.socket, mask
     _load(plan)
     _enter_mounts(plan, streams, link)
     if plan.namespaces & kernel.CLONE_NEWNS:
-        mounts.furnish(plan, wanted.maps, hold=streams is None)
+        mounts.furnish(plan, wanted.maps)
     if plan.namespaces & kernel.CLONE_NEWNET:
         # After the mounts: a host that refuses both is left for the next way.
         _enter_network(plan, streams.proxy if streams else -1)
     terminal = _open_terminal(plan, streams, link) if plan.terminal and streams else -1
     _tell_namespaces(plan, report)
     _restrict(plan, report)
+    if streams is None:
+        losses = os.open(MOUNTS, os.O_RDONLY | os.O_CLOEXEC)  # before all is checked, not to miss any
     _check(plan)
     report.layer("self-check", "active")
     if streams is None:
+        request.send_descriptors(channel, PREPARED, [losses])
+        os.close(losses)
         plan, streams = _await_start(plan, channel, link, report)
     _prepare_exec(plan, _with_terminal(plan, streams, terminal), mask, report)
     if link.recv(1) == b"":
@@ -127,6 +133,7 @@ def _await_start(plan: Plan, channel: _socket.socket, link: _socket.socket, repo
     if start is None:
         os._exit(0)  # another one was asked for
     report.descriptor = start.streams.events
+    _check_files(plan)
     _hand_over(plan, start.streams, link, SAME_MOUNTS)
     return plan.replace(argv=start.argv), start.streams
 
@@ -367,6 +374,18 @@ def _check(plan: Plan) -> None:
         seen = {name for name in os.listdir("/proc") if name.isdigit()} - {"1", str(os.getpid())}
         if seen:
             raise _RefusedError("processes outside are visible", f"/proc shows {', '.join(sorted(seen))}")
+
+
+def _check_files(plan: Plan) -> None:
+    """Tries again what can have changed since, without a change of any mount: a file has got another name.
+
+    Its cover goes with the name that it was laid on, to wherever that is moved.
+    """
+    for step in plan.steps:
+        if step.hidden and not step.directory:
+            _check_hidden(step, covered=True)
+        elif step.role == "lock" and not step.directory and os.path.isfile(step.path) and os.access(step.path, os.W_OK):
+            raise mounts.ChangedError(f"{step.path} was replaced during the launch")
 
 
 def _check_hidden(step: Step, *, covered: bool) -> None:

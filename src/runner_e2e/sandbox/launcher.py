@@ -178,13 +178,13 @@ def _begin(progress: Progress, packed: Packed, streams: Streams, origin: Origin)
         one = origin.first_processes(packed)
         one.launch(packed, Start(argv=plan.argv, streams=streams), maps)
         one.close()
-        origin.tell_begun(packed)
     except OSError as error:
         _refuse_clone(plan, progress, error)
         return None
     finally:
         for descriptor in maps.values():
             os.close(descriptor)
+    origin.tell_begun(packed)
     return lambda: origin.collect(one.process)
 
 

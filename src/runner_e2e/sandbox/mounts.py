@@ -12,6 +12,7 @@ import os
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import superuser
+from runner_e2e.sandbox.answers import lstat, note, read_bytes
 from runner_e2e.sandbox.view import ancestors
 
 TYPE_CHECKING = False
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ChangedError",
     "UnavailableError",
-    "copied_files",
     "furnish",
+    "note_view",
     "owners",
     "ownership_maps",
 ]
@@ -59,17 +60,15 @@ class _OwnershipError(OSError):
     """A file system cannot show its files as another user's."""
 
 
-def furnish(plan: Plan, maps: Mapping[tuple[int, int], int], *, hold: bool = False) -> None:
+def furnish(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
     """Makes everything that the agent of *plan* sees, in the mount namespace of this process, which must be new.
 
-    *maps*: owner and group on disk -> user namespace that maps them to the agent. *hold* keeps everything open, until
-    an exec, on which something was mounted: where it is removed its mount goes, and only so is its inode number not
-    given to what comes in its place. Raises :class:`ChangedError` for a path that changed and
-    :class:`UnavailableError` where the host refuses.
+    *maps*: owner and group on disk -> user namespace that maps them to the agent. Raises :class:`ChangedError` for a
+    path that changed and :class:`UnavailableError` where the host refuses.
     """
     try:
         layer = "mounts"
-        _make_view(plan, maps, hold=hold)
+        _make_view(plan, maps)
         if plan.mapped:
             covered = bool(plan.namespaces & kernel.CLONE_NEWIPC)
             _add_account(plan.user, plan.group, dict(plan.environment).get("HOME", "/"), keep=covered)
@@ -90,9 +89,9 @@ def furnish(plan: Plan, maps: Mapping[tuple[int, int], int], *, hold: bool = Fal
         raise UnavailableError(layer, error) from error
 
 
-def _make_view(plan: Plan, maps: Mapping[tuple[int, int], int], *, hold: bool) -> None:
+def _make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    view = _View(plan, maps, hold=hold)
+    view = _View(plan, maps)
     try:
         view.make()
     finally:
@@ -102,9 +101,8 @@ def _make_view(plan: Plan, maps: Mapping[tuple[int, int], int], *, hold: bool) -
 class _View:
     """A view in the making: which descriptors stand for what was there before, and for the covers that are laid."""
 
-    def __init__(self, plan: Plan, maps: Mapping[tuple[int, int], int], *, hold: bool) -> None:
+    def __init__(self, plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
         self.plan = plan
-        self.hold = hold
         self.steps = {step.path: step for step in plan.steps}
         self.captured: dict[str, int] = {}
         self.covers: dict[str, int] = {}  # directories of ours in which mount points can be made
@@ -124,8 +122,7 @@ class _View:
             try:
                 self._carry_out(step, target, plain=step.path not in above)
             finally:
-                if not self.hold:
-                    os.close(target)
+                os.close(target)
         for path, cover in self.covers.items():
             if self.steps[path].hidden:
                 kernel.set_mount_attributes(cover, add=kernel.MOUNT_ATTR_RDONLY)
@@ -365,9 +362,12 @@ def _mount_memory_files(plan: Plan) -> None:
             _mount_over(kind, options, _INERT if kind == "mqueue" else _PLAIN, path)
 
 
-def copied_files(plan: Plan) -> tuple[str, ...]:
-    """Files of which the view of *plan* holds copies, as they are when it is made."""
-    return _ACCOUNT_FILES if plan.mapped else ()
+def note_view(plan: Plan) -> None:
+    """Asks the machine for all that :func:`furnish` finds there, for the answers to be remembered."""
+    for step in plan.steps:
+        note(lstat, step.path)
+    for path in _ACCOUNT_FILES if plan.mapped else ():  # the view holds copies
+        note(read_bytes, path)
 
 
 def owners(plan: Plan) -> tuple[tuple[int, int], ...]:

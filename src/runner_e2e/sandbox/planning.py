@@ -430,7 +430,7 @@ def _may_be_workspace(directory: str, home: str) -> bool:
 
 def _entry(path: str) -> Entry | None:
     try:
-        mode, _, _, user, group = ask(lstat, path)
+        mode, _, _, user, group, _ = ask(lstat, path)
     except OSError:
         return None
     return Entry(path=path, mode=mode, user=user, group=group)

@@ -71,29 +71,29 @@ class Readiness:
 
         This process must have the environment and the directory of the client.
         """
-        changed = self.standby is not None and self.standby.mounts_have_changed()
-        if self.expected and self.expected.is_met_by(wanted) and not changed:
+        if self.expected and self.expected.is_met_by(wanted):
             return self.expected.prepared
-        self._forget()
+        self.expected = None
+        self.let_view_go()
         return None
 
-    def renew(self) -> None:
-        """Lets a prepared view go, for mounts have changed and it keeps those busy that are gone."""
-        kind = self.standby.kind if self.standby else None
-        self._forget()
-        if kind:
-            self._make_standby(kind, warm=True)
-
-    def _forget(self) -> None:
-        self.expected = None
+    def let_view_go(self) -> None:
+        """Ends the processes of a prepared view."""
         if self.standby and self.standby.prepared:
             self.standby.close()
             self.standby = None
 
+    def renew(self) -> None:
+        """Lets a prepared view go, for mounts have changed and it keeps those busy that are gone."""
+        kind = self.standby.kind if self.standby else None
+        self.let_view_go()
+        if kind and self.standby is None:
+            self._make_standby(kind, warm=True)
+
     def take_processes(self, packed: Packed) -> Standby | None:
         """The processes of a launch by *packed*, where they stand ready and live."""
         one, self.standby = self.standby, None
-        if one and one.kind == packed.kind and one.prepared in {None, packed} and one.lives():
+        if one and one.fits(packed):
             return one
         if one:
             one.close()

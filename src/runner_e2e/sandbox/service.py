@@ -16,7 +16,7 @@ import select
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import init, inside, mounts, request
-from runner_e2e.sandbox.answers import Answers, lstat, note, read_bytes
+from runner_e2e.sandbox.answers import Answers
 from runner_e2e.sandbox.events import Reporter
 from runner_e2e.sandbox.standby import Standby, can_be_prepared
 
@@ -73,18 +73,12 @@ class _Ready:
         if not can_be_prepared(plan):
             return
         with self.answers:
-            for step in plan.steps:
-                note(lstat, step.path)
-            for path in mounts.copied_files(plan):
-                note(read_bytes, path)
+            mounts.note_view(plan)
         self.standby.prepare(packed, maps)
 
     def fits(self, packed: Packed) -> bool:
         """Whether they can become a launch by *packed* as it would be made now."""
-        one = self.standby
-        if one.prepared is None:
-            return True
-        return one.prepared == packed and not one.mounts_have_changed() and self.answers.hold()
+        return self.answers.hold() and self.standby.fits(packed)
 
 
 class _Service:
@@ -146,7 +140,7 @@ class _Service:
     def _processes(self, packed: Packed) -> Standby:
         """The processes that stand ready, or new ones where none do that fit, or something has killed them."""
         one = self.ready.pop(packed.kind, None)
-        if one and one.fits(packed) and one.standby.lives():
+        if one and one.fits(packed):
             return one.standby
         if one:
             one.standby.close()

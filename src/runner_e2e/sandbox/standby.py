@@ -13,7 +13,7 @@ import os
 import select
 
 from runner_e2e import kernel
-from runner_e2e.sandbox import init, request, superuser
+from runner_e2e.sandbox import init, inside, request, superuser
 from runner_e2e.sandbox.events import Reporter
 
 TYPE_CHECKING = False
@@ -25,20 +25,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Standby", "can_be_prepared"]
 
-_MOUNTS = "/proc/self/mountinfo"
-_MOST_STEPS = 300
+_PATIENCE = 1000  # milliseconds for processes that still make what a launch needs
 
 
 def can_be_prepared(plan: Plan) -> bool:
     """Whether a launch by *plan* can be made before it is asked for, up to its streams.
 
     Not where it would be seen outside, where it needs a proxy or a terminal, or depends on what else runs or on devices
-    that come and go; nor where it would keep too many files open.
+    that come and go.
     """
     apart = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID
     alone = plan.namespaces & apart == apart and not superuser.stays_root(plan)
-    few = len(plan.steps) <= _MOST_STEPS
-    return alone and few and not (plan.doors or plan.terminal or "processes" in dict(plan.limits))
+    return alone and not (plan.doors or plan.terminal or "processes" in dict(plan.limits))
 
 
 class Standby:
@@ -51,7 +49,8 @@ class Standby:
         """
         self.kind = kind
         self.prepared: Packed | None = None
-        self.changes = -1  # can be read (POLLPRI) when mounts change of which a prepared launch has a copy
+        self.changes = -1  # can be read (POLLPRI) when mounts change of which a prepared launch has a copy,
+        self.losses = -1  # and when the copy itself changes: what was mounted on something goes with it
         self.connection, theirs = request.pair()
         try:
             self.process = kernel.clone_process(kind.namespaces)
@@ -68,17 +67,43 @@ class Standby:
 
         Processes that cannot do it end. Raises :class:`OSError` where they have ended.
         """
-        self.prepared = packed
-        self.changes = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
-        request.send(self.connection, request.Request(packed=packed, maps=maps))
+        changes = os.open(inside.MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            request.send(self.connection, request.Request(packed=packed, maps=maps))
+        except OSError:
+            os.close(changes)
+            raise
+        self.prepared, self.changes = packed, changes
 
-    def mounts_have_changed(self) -> bool:
-        """Whether they have since a launch was prepared, if only for a moment: what is gone may be in its copy."""
-        if self.changes < 0:
+    def fits(self, packed: Packed) -> bool:
+        """Whether they can start a launch by *packed*: they live, and were prepared for nothing, or for all of it.
+
+        Then no mount has changed since, if only for a moment: what is gone may be in the copy, or uncovered in it.
+        """
+        if self.prepared:
+            return self.prepared == packed and self._is_made() and not self._mounts_have_changed() and self.lives()
+        return self.kind == packed.kind and self.lives()
+
+    def _is_made(self) -> bool:
+        """Whether all of a prepared launch is made, which may still be under way."""
+        if self.losses >= 0:
+            return True
+        waiting = select.poll()
+        waiting.register(self.connection, select.POLLIN)
+        if not waiting.poll(_PATIENCE):
             return False
-        changes = select.poll()
-        changes.register(self.changes, select.POLLPRI)
-        return bool(changes.poll(0))
+        try:
+            _, found = request.receive_descriptors(self.connection, len(inside.PREPARED))
+        except OSError:
+            return False
+        self.losses = next(iter(found), -1)
+        return self.losses >= 0
+
+    def _mounts_have_changed(self) -> bool:
+        waiting = select.poll()
+        for descriptor in (self.changes, self.losses):
+            waiting.register(descriptor, select.POLLPRI)
+        return bool(waiting.poll(0))
 
     def launch(self, packed: Packed, start: Start, maps: Mapping[tuple[int, int], int]) -> None:
         """Starts a launch by *packed*, which must be of this kind, with *maps* for its owners.
@@ -100,11 +125,14 @@ class Standby:
             self.connection.recv(1, _socket.MSG_DONTWAIT)
         except BlockingIOError:
             return True
+        except OSError:  # it has ended before it heard all
+            return False
         return False
 
     def close(self) -> None:
         """Lets them go: unused, they end."""
         self.connection.close()
-        if self.changes >= 0:
-            os.close(self.changes)
-            self.changes = -1
+        for descriptor in (self.changes, self.losses):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.changes = self.losses = -1
