@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["MAX_NODES", "Node", "TooLargeError", "parse_javascript"]
+__all__ = ["BROKEN", "MAX_NODES", "Node", "TooLargeError", "errors", "parse_javascript"]
 
 MAX_NODES = 60_000
 """A larger tree is a bundle, which nobody reads and nothing here follows."""
+
+BROKEN = "ERROR"
+"""The token of a whole program that has pieces which are no JavaScript."""
 
 _MAX_CHARACTERS = 400_000
 _MAX_REMEMBERED = 20_000
@@ -84,7 +87,22 @@ def _read(text: str) -> Node:
     root = _javascript().parse(data).root_node
     if root.descendant_count > MAX_NODES:
         raise TooLargeError
-    return _copied(root, None if len(data) == len(text) else _characters(text))
+    copied = _copied(root, None if len(data) == len(text) else _characters(text))
+    copied.tokens = (BROKEN,) if root.has_error else ()
+    return copied
+
+
+def errors(root: Node) -> list[Node]:
+    """The pieces of a program that are no JavaScript, in their order."""
+    if BROKEN not in root.tokens:
+        return []
+    found, pending = [], [root]
+    while pending:
+        node = pending.pop()
+        if node.kind == "ERROR":
+            found.append(node)
+        pending += node.children
+    return sorted(found, key=lambda node: node.start)
 
 
 def _characters(text: str) -> Sequence[int]:

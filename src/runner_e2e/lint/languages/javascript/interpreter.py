@@ -28,7 +28,7 @@ from runner_e2e.lint.languages.javascript.values import (
     of_thing,
     text_of,
 )
-from runner_e2e.lint.tree import TooLargeError, parse_javascript
+from runner_e2e.lint.tree import TooLargeError, errors, parse_javascript
 from runner_e2e.lint.values import Value
 
 if TYPE_CHECKING:
@@ -63,12 +63,24 @@ class Interpreter(Statements):
     # --- programs
 
     def parse(self, source: Source) -> Node | None:
-        """The syntax of *source*; None when it is too large, which is then reported."""
+        """The syntax of *source*, without types; None when it is too large, which is then reported, as what is no
+        JavaScript.
+        """
         try:
-            return parse_javascript(source.text)
+            root = parse_javascript(source.text)
+            wrong = errors(root)
+            if wrong:
+                from runner_e2e.lint.languages.javascript.types import without_types
+
+                other = parse_javascript(without_types(source.text))
+                root, wrong = min((root, wrong), (other, errors(other)), key=lambda one: len(one[1]))
         except TooLargeError:
             self.process.give_up(0, min(1, len(source.text)), "a JavaScript program of this size is not followed")
             return None
+        if wrong:
+            with self.process.within(source):
+                self.process.give_up(wrong[0].start, wrong[0].end, "this is no JavaScript, and is not followed")
+        return root
 
     def run_program(self) -> None:
         """Runs the source of the process as its main module."""
