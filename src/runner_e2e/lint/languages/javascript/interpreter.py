@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Interpreter"]
 
-_ENDINGS = ("", ".js", ".cjs", ".mjs", ".json", ".ts", "/index.js", "/index.cjs", "/index.mjs")
+_ENDINGS = ("", ".js", ".cjs", ".mjs", ".json", ".ts", "/index.js", "/index.cjs", "/index.mjs", "/index.ts")
+_MADE = ((".js", ".ts"), (".mjs", ".mts"), (".cjs", ".cts"))
 _MAX_MODULES = 100
 _ZX = re.compile(r"#!.*\bzx\b")
 
@@ -195,7 +196,9 @@ class Interpreter(Statements):
         directory = posixpath.dirname(self.path) if self.path and not self.wrapped_require else ""
         directory = directory or self.process.directory.constant or "/github/workspace"
         whole = posixpath.normpath(posixpath.join(directory, name))
-        return [whole + ending for ending in _ENDINGS]
+        # TypeScript names the files that it would make.
+        typed = [f"{whole[: -len(made)]}{own}" for made, own in _MADE if whole.endswith(made)]
+        return [*(whole + ending for ending in _ENDINGS), *typed]
 
     def _load(self, path: str, source: Source) -> Js:
         if len(self.modules) > _MAX_MODULES:

@@ -27,6 +27,10 @@ _ONLY_TYPES = re.compile(
     r"^[ \t]*(?:import\s+type\b(?!\s+from\b)|export\s+type\s*(?=[{*]))[^;\n{]*(?:\{[^}]{0,2000}\})?[^;\n]*;?",
     re.MULTILINE,
 )
+_NAMES = re.compile(r"^[ \t]*(?:import|export)\b(?:\s+[\w$]+\s*,)?\s*\{[^}]{0,2000}\}", re.MULTILINE)
+_TYPE_NAME = re.compile(r"\btype\s+[\w$]+(?:\s+as\s+[\w$]+)?\s*,?")
+_CLASS_LIST = re.compile(r"\bclass\s+[\w$]*\s*<")
+_MEMBER_END = re.compile(r"[;\n]")
 _DECLARED = re.compile(r"^[ \t]*(?:export\s+)?declare\s[^\n{]*;?$", re.MULTILINE)
 _GENERIC = re.compile(r"(?<=[\w$])<|(?<=[=(,:?] )<(?=[A-Z])|(?<=[(,])<(?=[A-Z])")
 _CLASS = re.compile(r"\bclass\b(?P<head>[^{;]{0,500})\{")
@@ -59,6 +63,9 @@ class _Eraser:
         for pattern in (_ONLY_TYPES, _DECLARED):
             for found in pattern.finditer(self.text):
                 self.blank(*found.span())
+        for found in _NAMES.finditer(self.text):
+            for name in _TYPE_NAME.finditer(self.text, *found.span()):
+                self.blank(*name.span())
         for found in _INTERFACE.finditer(self.text):
             self.blank(found.start(), self.matching(found.end() - 1) + 1)
         for found in _ALIAS.finditer(self.text):
@@ -146,6 +153,8 @@ class _Eraser:
 
     def classes(self) -> None:
         """Heads of classes, modifiers and types of fields."""
+        for found in _CLASS_LIST.finditer(self.text):
+            self.blank(found.end() - 1, self.matching(found.end() - 1) + 1)
         for found in _CLASS.finditer(self.text):
             head = found["head"]
             begin = found.start("head")
@@ -166,6 +175,9 @@ class _Eraser:
             if modifiers is not None:
                 self.blank(*modifiers.span())
                 index = modifiers.end()
+                if "abstract" in modifiers[0]:
+                    ended = _MEMBER_END.search(self.text, index, end)
+                    self.blank(index, ended.end() if ended is not None else end)
             field = _FIELD.match(self.text, index)
             if field is not None:
                 name = _MEMBER.match(self.text, index)
@@ -211,7 +223,14 @@ class _Eraser:
                 index = self.matching(index) + 1
             else:
                 name = _PARAMETER.match(self.text, index)
-                index = name.end() if name is not None else index
+                own, index = index, name.end() if name is not None else index
+                if name is not None and name[0] == "this":
+                    self.blank(own, index)
+                    self.annotation(index)
+                    after = self.skip(index)
+                    self.blank(after, after + (self.text[after] == ","))
+                    index = after + 1
+                    continue
             self.annotation(index)
             while index < end and self.text[index] != ",":
                 index = self.matching(index) if self.text[index] in "({[" else index
