@@ -18,6 +18,7 @@ import pytest
 from tests.sandbox_actors import make_actor
 
 from runner_e2e.errors import CommandNotExecutableError, CommandNotFoundError, LaunchError
+from runner_e2e.sandbox import harness
 from runner_e2e.sandbox.harness import Launcher
 from runner_e2e.sandbox.policy import Network, Policy
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
     from tests.sandbox_actors import Actor
 
+    from runner_e2e.sandbox.events import Streams
     from runner_e2e.sandbox.prepared import Prepared
+    from runner_e2e.sandbox.progress import Progress
 
 
 @pytest.fixture(scope="module")
@@ -420,6 +423,45 @@ def test_processes_that_stand_ready_and_are_killed_are_made_anew(here: Actor) ->
         os.kill(int(children), signal.SIGKILL)
         let_processes_get_ready()
         assert output(launcher, prepared, "echo second")[1] == "second\n"
+
+
+def waiting_process(launcher: Launcher) -> int:
+    """The one of the processes that stand ready that becomes the agent."""
+    pid = launcher._services[False].process.pid
+    for _ in range(2):
+        pid = int(subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=True).stdout)
+    return pid
+
+
+@pytest.mark.parametrize("before", [1, 2], ids=["made", "prepared"])
+def test_signals_that_came_before_a_launch_are_not_for_its_command(here: Actor, before: int) -> None:
+    with Launcher() as launcher:
+        prepared = hiding(launcher, here, here.hidden)
+        for _ in range(before):
+            output(launcher, prepared, ":")
+            let_processes_get_ready()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            os.kill(waiting_process(launcher), number)
+        assert output(launcher, prepared, "echo ran; exit 3") == (3, "ran\n")
+
+
+def test_a_command_that_is_ended_before_it_starts_is_not_tried_in_a_weaker_way(
+    here: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a kernel without memory; nothing then says that the host refuses anything."""
+    with Launcher(keep_standby=False) as launcher:
+        prepared = hiding(launcher, here, here.hidden)
+        tried: list[str] = []
+
+        def send(_: object, progress: Progress, __: object, streams: Streams) -> None:
+            tried.append(progress.plan.mode)
+            os.write(streams.events, b"exit\t9\n")
+
+        monkeypatch.setattr(harness._Service, "send", send)
+        with pytest.raises(LaunchError, match="ended before it started") as caught:
+            launcher.start(prepared, ["/bin/true"], stdin=0, stdout=1, stderr=2)
+        assert len(tried) == 1
+        assert "signal 9" in caught.value.problem.why
 
 
 def test_what_stands_ready_ends_with_the_launcher(here: Actor) -> None:

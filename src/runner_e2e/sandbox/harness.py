@@ -178,10 +178,14 @@ class Launcher:
             plan = plan.replace(argv=tuple(argv))
             refuse_reopening((streams.stdin, streams.stdout, streams.stderr), plan.steps)
             progress = Progress(plan, prepared.found, created=prepared.created, without=without)
-            launch = self._attempt(progress, packed, streams)
-            if launch is not None:
+            try:
+                launch = self._attempt(progress, packed, streams)
+            except _SudoRefusedError as error:
+                ways.refuse("mounts", str(error))
+                continue
+            if progress.refused is None:
                 return launch
-            ways.refuse(*(progress.refused or ("mounts", "")))
+            ways.refuse(*progress.refused)
 
     def close(self) -> None:
         """Ends the prepared process, and with it every launch that still runs."""
@@ -215,12 +219,9 @@ class Launcher:
                 self._proxies[hosts] = Proxy(hosts)
             return self._proxies[hosts].open_door()
 
-    def _attempt(self, progress: Progress, packed: request.Packed, streams: Streams) -> Launch | None:
-        try:
-            one = self._service(sudo=progress.plan.mode == "sudo")
-        except _SudoRefusedError as error:
-            progress.refused = ("mounts", str(error))
-            return None
+    def _attempt(self, progress: Progress, packed: request.Packed, streams: Streams) -> Launch:
+        """One try. Where the host refused it, *progress* knows that, and what is returned has ended."""
+        one = self._service(sudo=progress.plan.mode == "sudo")
         door = self._open_door(progress.plan.hosts) if progress.plan.doors else None
         events_read, events_write = os.pipe2(os.O_CLOEXEC)
         control_read, control_write = os.pipe2(os.O_CLOEXEC)
@@ -232,12 +233,13 @@ class Launcher:
             os.close(events_write)
             os.close(control_read)
         launch._until_started()  # noqa: SLF001 - the two classes of this file are one
-        if progress.started:
-            return launch
-        launch.close()
-        if progress.refused is None:
-            progress.outcome()
-        return None
+        if not progress.started:
+            launch.close()
+            if progress.refused is None:
+                status = progress.outcome().status
+                why = f"something ended its process with signal {status - 128}" if status > 128 else f"status {status}"
+                raise LaunchError("the command was ended before it started", why=why, fix="start it again")
+        return launch
 
 
 class _SudoRefusedError(Exception):

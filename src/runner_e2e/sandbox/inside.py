@@ -69,6 +69,7 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
         wanted = request.receive(channel)
         if wanted is None:
             os._exit(0)
+        _drop_signals()
         report = Reporter(wanted.start.streams.events if wanted.start else -1)
         _become(wanted, channel, link, mask, report)
     except _RefusedError as error:
@@ -133,9 +134,22 @@ def _await_start(plan: Plan, channel: _socket.socket, link: _socket.socket, repo
     if start is None:
         os._exit(0)  # another one was asked for
     report.descriptor = start.streams.events
+    _drop_signals()
     _check_files(plan)
     _hand_over(plan, start.streams, link, SAME_MOUNTS)
     return plan.replace(argv=start.argv), start.streams
+
+
+def _drop_signals() -> None:
+    """Takes what came while nothing was asked for; what is for the command is passed on by the first process."""
+    signals = kernel.signal_descriptor()
+    try:
+        while True:
+            os.read(signals, 128 * 16)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(signals)
 
 
 def _enter_mounts(plan: Plan, streams: Streams | None, link: _socket.socket) -> None:
