@@ -573,12 +573,13 @@ def test_a_worker_that_leaves_something_behind_is_replaced(actor: Actor) -> None
 
 def test_processes_of_the_next_launch_that_were_killed_are_replaced(served: Actor) -> None:
     body = """
-import signal
+import signal, time
 def launch():
     return subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout.strip()
 ready = []
 while not ready:  # a worker that was made before the kind of the launch was known has none
     launch()
+    time.sleep(0.1)  # longer than the server waits before it makes a worker
     workers = [process for process in servers() if process != int(os.path.basename(server))]
     ready = [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(int(name)) in workers]
 kill(ready, signal.SIGKILL)
