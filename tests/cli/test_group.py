@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
+from runner_e2e.cli import group, main
 from runner_e2e.cli.group import COMMANDS, LINUX_ONLY, runner_e2e
 
 if TYPE_CHECKING:
@@ -26,6 +27,20 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 def start(*arguments: str, **streams: object) -> subprocess.Popen[str]:
     return subprocess.Popen([*PROGRAM, *arguments], env=ENVIRONMENT, text=True, **streams)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.parametrize(("verb", "status"), [("lint", 4), ("run", 4), ("sandbox", 125), ("audit", 125)])
+def test_what_nobody_foresaw_is_a_defect_and_no_finding(
+    verb: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: list[str]) -> int:
+        raise ZeroDivisionError("unforeseen")
+
+    monkeypatch.setattr(group, "run", fail)
+    assert main([verb, "--unknown"]) == status
+    error = capsys.readouterr().err
+    assert "ZeroDivisionError: unforeseen" in error
+    assert error.endswith("runner-e2e: this is a defect of runner-e2e\n  fix: report it, with the lines above\n")
 
 
 def test_a_reader_who_leaves_is_no_finding() -> None:

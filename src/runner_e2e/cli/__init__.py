@@ -30,6 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _run(given)
     except KeyboardInterrupt:  # while modules are loaded
         return 128 + signal.SIGINT
+    except Exception:  # noqa: BLE001 - Python's own status for it, 1, would say that something was found
+        return _tell_defect(given)
     finally:
         if arguments is None:
             gc.freeze()  # the process ends: to look for garbage in all that is left takes as long as the start
@@ -47,6 +49,18 @@ def _run(given: list[str]) -> int:
     from runner_e2e.cli.group import run
 
     return run(given)
+
+
+def _tell_defect(given: list[str]) -> int:
+    """Shows the error that is being handled, which nobody foresaw; returns the exit code.
+
+    Not 4 where that may be the status of a program that is run.
+    """
+    import traceback
+
+    traceback.print_exc()
+    print("runner-e2e: this is a defect of runner-e2e\n  fix: report it, with the lines above", file=sys.stderr)
+    return 125 if given[:1] in (["sandbox"], ["audit"]) else 4
 
 
 def _open_streams() -> None:
