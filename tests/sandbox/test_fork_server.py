@@ -398,6 +398,24 @@ def test_mounts_that_change_while_a_client_comes_are_not_missed() -> None:
             assert ready.standby is None
 
 
+def test_a_prepared_launch_is_not_kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_worker, "LONGEST_WAIT", 10)
+    ready = readiness.Readiness(None, mask=bytes(128))
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as changes:
+        ready.standby = FakeStandby(changes.fileno())  # type: ignore[assignment]
+        with server.accept()[0], socket.socket() as client:
+            renewed: list[bool] = []
+
+            def renew() -> None:
+                renewed.append(True)
+                ready.let_view_go()
+                client.connect(server.getsockname())
+
+            monkeypatch.setattr(ready, "renew", renew)
+            fork_worker._accept(server, ready).close()
+    assert renewed
+
+
 class FakeStandby:
     def __init__(self, changes: int) -> None:
         self.changes = changes

@@ -379,6 +379,45 @@ def test_a_prepared_launch_stops_where_a_file_with_several_names_has_another_one
         assert output(launcher, prepared, f"cat {file}; echo more >>{file}")[1] == ("" if role == "hide" else "canary")
 
 
+SHORT_WAIT = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from runner_e2e.sandbox import harness, service
+from runner_e2e.sandbox.harness import Launcher
+from runner_e2e.sandbox.policy import Policy
+command = service.command
+def shorter(*words, **more):
+    *before, code, source = command(*words, **more)
+    head = "; from runner_e2e.sandbox import service; service.LONGEST_WAIT = 300; serve("
+    return [*before, code.replace("; serve(", head), source]
+service.command = shorter
+nothing = os.open(os.devnull, os.O_RDWR)
+with Launcher() as launcher:
+    prepared = launcher.prepare(Policy(hide=(sys.argv[3],)), directory=sys.argv[2])
+    for _ in range(2):
+        with launcher.start(prepared, ["/bin/true"], stdin=nothing, stdout=nothing, stderr=nothing) as launch:
+            launch.wait(60)
+        time.sleep(0.1)
+    service = launcher._services[False].process.pid
+    def processes():
+        return [name for name in os.listdir("/proc") if name.isdigit() and parent(name) == service]
+    def parent(name):
+        try:
+            return int(open(f"/proc/{name}/stat").read().rpartition(")")[2].split()[1])
+        except OSError:
+            return 0
+    before = processes()
+    time.sleep(1)
+    print(len(before), len(processes()), before != processes())
+"""
+
+
+def test_a_prepared_launch_is_not_kept_for_long(fresh: Actor) -> None:
+    """As long as it is, a file that is removed keeps its room on the disk. Processes without a view come instead."""
+    done = fresh.run([fresh.python, "-I", "-c", SHORT_WAIT, fresh.source, fresh.work, fresh.hidden])
+    assert done.stdout.split() == ["1", "1", "True"], done
+
+
 LIMITED = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])

@@ -19,6 +19,7 @@ from runner_e2e.sandbox.prepared import prepare
 from runner_e2e.sandbox.readiness import Last, Readiness
 from runner_e2e.sandbox.record import Record
 from runner_e2e.sandbox.request import Kind
+from runner_e2e.sandbox.standby import LONGEST_WAIT
 from runner_e2e.sandbox.surroundings import SurroundingsError, read_surroundings
 
 TYPE_CHECKING = False
@@ -103,8 +104,8 @@ def _accept(listening: _socket.socket, ready: Readiness) -> _socket.socket:
     waiting.register(listening, select.POLLIN)
     while ready.standby and ready.standby.changes >= 0:
         waiting.register(ready.standby.changes, select.POLLPRI)
-        found = dict(waiting.poll())
-        if ready.standby.changes not in found:
+        found = dict(waiting.poll(LONGEST_WAIT))
+        if found and ready.standby.changes not in found:
             break
         waiting.unregister(ready.standby.changes)
         if listening.fileno() in found:

@@ -84,7 +84,7 @@ class Readiness:
             self.standby = None
 
     def renew(self) -> None:
-        """Lets a prepared view go, for mounts have changed and it keeps those busy that are gone."""
+        """Lets a prepared view go, which keeps mounts and files busy that may be gone."""
         kind = self.standby.kind if self.standby else None
         self.let_view_go()
         if kind and self.standby is None:

@@ -13,12 +13,13 @@ import _socket  # see request.py
 import gc
 import os
 import select
+import time
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import init, inside, mounts, request
 from runner_e2e.sandbox.answers import Answers
 from runner_e2e.sandbox.events import Reporter
-from runner_e2e.sandbox.standby import Standby, can_be_prepared
+from runner_e2e.sandbox.standby import LONGEST_WAIT, Standby, can_be_prepared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class _Ready:
     def __init__(self, standby: Standby) -> None:
         self.standby = standby
         self.answers = Answers()
+        self.made = time.monotonic()
 
     def prepare(self, packed: Packed, maps: Mapping[tuple[int, int], int]) -> None:
         """Lets them make all of a launch by *packed* that needs no streams, where that can be done before."""
@@ -75,6 +77,10 @@ class _Ready:
         with self.answers:
             mounts.note_view(plan)
         self.standby.prepare(packed, maps)
+
+    def is_old(self) -> bool:
+        """Whether what was prepared has waited for too long."""
+        return (time.monotonic() - self.made) * 1000 >= LONGEST_WAIT
 
     def fits(self, packed: Packed) -> bool:
         """Whether they can become a launch by *packed* as it would be made now."""
@@ -102,13 +108,15 @@ class _Service:
             waiting.register(self.connection, select.POLLIN)
             for descriptor in changes:
                 waiting.register(descriptor, select.POLLPRI)
-            ready = dict(waiting.poll(_QUIET if self.used else None))
-            for descriptor in ready.keys() & changes.keys():
-                # The copy of the mounts would keep those busy that are gone.
-                self.ready.pop(changes[descriptor]).standby.close()
-                self.used.setdefault(changes[descriptor], None)
+            ready = dict(waiting.poll(_QUIET if self.used else LONGEST_WAIT if changes else None))
+            quiet = not ready and bool(self.used)
+            for descriptor, kind in changes.items():
+                if descriptor in ready or self.ready[kind].is_old():
+                    # It keeps mounts and files busy that may be gone.
+                    self.ready.pop(kind).standby.close()
+                    self.used.setdefault(kind, None)
             if self.connection.fileno() not in ready:
-                if not ready:
+                if quiet:
                     self._replace()
                 continue
             wanted = request.receive(self.connection)

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from runner_e2e.sandbox.plan import Plan
     from runner_e2e.sandbox.request import Kind, Packed, Start
 
-__all__ = ["Standby", "can_be_prepared"]
+__all__ = ["LONGEST_WAIT", "Standby", "can_be_prepared"]
 
+# Milliseconds that a prepared launch is kept. What it shows stays on the disk as long, though it be removed; and to a
+# harness that launches less often it saves nothing that counts.
+LONGEST_WAIT = 10_000
 _PATIENCE = 1000  # milliseconds for processes that still make what a launch needs
 
 
