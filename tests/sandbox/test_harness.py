@@ -18,7 +18,7 @@ import pytest
 from tests.sandbox_actors import make_actor
 
 from runner_e2e.errors import CommandNotExecutableError, CommandNotFoundError, LaunchError
-from runner_e2e.sandbox import harness
+from runner_e2e.sandbox import harness, service
 from runner_e2e.sandbox.harness import Launcher
 from runner_e2e.sandbox.policy import Network, Policy
 
@@ -501,6 +501,23 @@ def test_a_command_that_is_ended_before_it_starts_is_not_tried_in_a_weaker_way(
             launcher.start(prepared, ["/bin/true"], stdin=0, stdout=1, stderr=2)
         assert len(tried) == 1
         assert "signal 9" in caught.value.problem.why
+
+
+def test_for_want_of_room_no_weaker_way_is_tried(here: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = service.command
+    refuse = "def refuse(*_): raise OSError(errno.EAGAIN, 'no room')\nkernel.clone_process = refuse\n"
+
+    def without_room(python: str, *, keep_standby: bool) -> list[str]:
+        *before, code, source = command(python, keep_standby=keep_standby)
+        path, serve = code.split("; from", 1)
+        return [*before, f"{path}\nimport errno\nfrom runner_e2e import kernel\n{refuse}from{serve}", source]
+
+    monkeypatch.setattr(service, "command", without_room)
+    with Launcher() as launcher:
+        prepared = hiding(launcher, here, here.hidden)
+        with pytest.raises(LaunchError, match="no process could be started") as caught:
+            launcher.start(prepared, ["/bin/true"], stdin=0, stdout=1, stderr=2)
+        assert caught.value.problem.why == "no room"
 
 
 def test_what_stands_ready_ends_with_the_launcher(here: Actor) -> None:

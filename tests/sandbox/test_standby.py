@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -158,6 +160,41 @@ try:
 except OSError as error:
     print(origin.made, error.errno)
 """
+
+NO_ROOM = """
+import os, sys
+from runner_e2e import kernel
+from runner_e2e.errors import LaunchError
+from runner_e2e.sandbox.launcher import launch
+from runner_e2e.sandbox.policy import Policy
+made, name = 0, sys.argv[2]
+def refuse(*_, **__):
+    global made
+    made += 1
+    raise OSError(int(sys.argv[3]), os.strerror(int(sys.argv[3])))
+setattr(kernel, name, refuse)
+try:
+    launch(Policy(hide=(sys.argv[1],)), ["/bin/true"])
+except LaunchError as error:
+    print(made, error.problem.what, error.problem.why, sep=" / ")
+"""
+
+
+@pytest.mark.parametrize("error", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("clone_process", "1 / no process could be started / {}\n"),
+        ("unshare", "0 / the sandbox could not be set up / {}\n"),
+        ("move_mount", "0 / the sandbox could not be set up / {}\n"),
+    ],
+)
+def test_for_want_of_room_no_weaker_way_is_tried(actor: Actor, call: str, said: str, error: int) -> None:
+    """Else an agent that uses up processes, memory or files would get the next one a weaker sandbox."""
+    done = actor.python_script(NO_ROOM, actor.hidden, call, error)
+    kind = type(OSError(error, "")).__name__
+    why = os.strerror(error) if call == "clone_process" else f"{kind}: [Errno {error}] {os.strerror(error)}"
+    assert done.stdout == said.format(why), done
 
 
 def test_what_has_begun_is_not_begun_again_in_a_weaker_way(actor: Actor) -> None:

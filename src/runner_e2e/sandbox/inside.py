@@ -160,6 +160,8 @@ def _enter_mounts(plan: Plan, streams: Streams | None, link: _socket.socket) -> 
         try:
             kernel.unshare(kernel.CLONE_NEWNS)
         except OSError as error:
+            if not mounts.is_refusal(error):
+                raise
             raise mounts.UnavailableError("mounts", error) from error
         if os.path.exists(_OWN_MOUNTS_FILE):  # without /proc it finds the namespace by this process
             opened.append(os.open(_OWN_MOUNTS_FILE, os.O_RDONLY | os.O_CLOEXEC))
@@ -188,6 +190,8 @@ def _enter_network(plan: Plan, proxy: int) -> None:
     try:
         doors.enter(plan, proxy)
     except OSError as error:
+        if not mounts.is_refusal(error):
+            raise
         raise mounts.UnavailableError("network", error) from error
 
 

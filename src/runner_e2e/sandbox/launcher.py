@@ -11,6 +11,7 @@ import os
 import select
 
 from runner_e2e.sandbox.events import Streams, parse
+from runner_e2e.sandbox.mounts import is_refusal
 from runner_e2e.sandbox.origin import Origin
 from runner_e2e.sandbox.planning import modes_of, read_host
 from runner_e2e.sandbox.prepared import prepare
@@ -172,14 +173,14 @@ def _begin(progress: Progress, packed: Packed, streams: Streams, origin: Origin)
     try:
         maps = origin.ownership_maps(packed)
     except OSError as error:
-        progress.refused = ("identity", f"files cannot be shown as another user's: {error.strerror}")
+        _refuse(progress, error, "identity", "files cannot be shown as another user's")
         return None
     try:
         one = origin.first_processes(packed)
         one.launch(packed, Start(argv=plan.argv, streams=streams), maps)
         one.close()
     except OSError as error:
-        _refuse_clone(plan, progress, error)
+        _refuse(progress, error, "mounts", "new namespaces are refused")
         return None
     finally:
         for descriptor in maps.values():
@@ -188,9 +189,10 @@ def _begin(progress: Progress, packed: Packed, streams: Streams, origin: Origin)
     return lambda: origin.collect(one.process)
 
 
-def _refuse_clone(plan: Plan, progress: Progress, error: OSError) -> None:
-    if plan.namespaces:
-        progress.refused = ("mounts", f"new namespaces are refused: {error.strerror}")
+def _refuse(progress: Progress, error: OSError, layer: str, what: str) -> None:
+    """Leaves the launch to a way without *layer*, unless the host only lacks room: then raises :class:`LaunchError`."""
+    if progress.plan.namespaces and is_refusal(error):
+        progress.refused = (layer, f"{what}: {error.strerror}")
         return
     from runner_e2e.errors import LaunchError
 

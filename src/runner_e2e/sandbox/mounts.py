@@ -25,6 +25,7 @@ __all__ = [
     "ChangedError",
     "UnavailableError",
     "furnish",
+    "is_refusal",
     "note_view",
     "owners",
     "ownership_maps",
@@ -40,6 +41,7 @@ _TERMINALS = "/dev/pts"
 # Roles for which nothing has to be kept of what stands at their path before anything is covered.
 _MADE = frozenset({"hide", "home", "link", "pin"})
 _SIGKILL = 9
+_LACKING = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -54,6 +56,14 @@ class UnavailableError(Exception):
         self.layer = layer
         self.why = error.strerror if isinstance(error.strerror, str) else str(error)
         super().__init__(self.why)
+
+
+def is_refusal(error: OSError) -> bool:
+    """Whether the host refuses something, and does not only lack room for it now.
+
+    For want of room a launch fails: else who uses it up, be it an agent, would get the next one a weaker sandbox.
+    """
+    return error.errno not in _LACKING
 
 
 class _OwnershipError(OSError):
@@ -83,10 +93,10 @@ def furnish(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:
         layer = "mounts"
         if superuser.stays_root(plan):
             superuser.hold_off()
-    except _OwnershipError as error:
-        raise UnavailableError("identity", error) from error
     except OSError as error:
-        raise UnavailableError(layer, error) from error
+        if not is_refusal(error):
+            raise
+        raise UnavailableError("identity" if isinstance(error, _OwnershipError) else layer, error) from error
 
 
 def _make_view(plan: Plan, maps: Mapping[tuple[int, int], int]) -> None:

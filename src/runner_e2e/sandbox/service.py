@@ -61,6 +61,14 @@ def serve(*, keep_standby: bool = True) -> None:
     _Service(connection, keep_standby=keep_standby).run()
 
 
+def _refuse(report: Reporter, error: OSError, layer: str, what: str) -> None:
+    """Tells that a way without *layer* has to be tried, or that the host lacks room."""
+    if mounts.is_refusal(error):
+        report.tell("unavailable", layer, f"{what}: {error.strerror}")
+    else:
+        report.tell("failed", 125, "no process could be started", error.strerror, "end other processes")
+
+
 class _Ready:
     """The processes of a launch, and what was found where their view was made, if that was done before."""
 
@@ -132,12 +140,12 @@ class _Service:
         try:
             maps = self._maps(packed)
         except OSError as error:
-            report.tell("unavailable", "identity", f"files cannot be shown as another user's: {error.strerror}")
+            _refuse(report, error, "identity", "files cannot be shown as another user's")
             return
         try:
             one = self._processes(packed)
         except OSError as error:
-            report.tell("unavailable", "mounts", f"new namespaces are refused: {error.strerror}")
+            _refuse(report, error, "mounts", "new namespaces are refused")
             return
         one.launch(packed, start, maps)
         one.close()
