@@ -76,7 +76,8 @@ def test_sudo_gives_the_strongest_way(root: Actor) -> None:
 
 
 def test_the_agent_has_nothing_of_sudo(root: Actor) -> None:
-    script = "sudo -n id -u 2>&1 | head -c 5; seen=$(ps -eo comm=); echo $seen | tr ' ' '\\n' | sort -u | tr '\\n' ' '; kill -TERM $$"
+    seen = "seen=$(ps -eo comm=); echo $seen | tr ' ' '\\n' | sort -u | tr '\\n' ' '"
+    script = f"sudo -n id -u 2>&1 | head -c 5; {seen}; kill -TERM $$"
     done = launch_by_sudo(root, WITHOUT_PASSWORD, script=script)
     assert (done.returncode, done.stdout) == (143, "sudo:ps sh "), done
 
