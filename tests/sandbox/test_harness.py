@@ -139,6 +139,20 @@ def test_signals_terms_and_time(launcher: Launcher, prepared: Prepared) -> None:
         os.close(descriptor)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_whole_process_group_ends_no_agent(here: Actor, number: signal.Signals) -> None:
+    """As Ctrl-C in a terminal: the harness may handle it, and need its agents to finish."""
+    with Launcher() as launcher:
+        prepared = hiding(launcher, here, here.hidden)
+        name = f"64{os.getpid()}{int(number)}"
+        read, launch = start_sleeping(launcher, prepared, name)
+        os.kill(launcher._services[False].process.pid, number)
+        assert output(launcher, prepared, "echo ran") == (0, "ran\n")
+        assert running(name)
+        launch.close()  # type: ignore[attr-defined]
+        os.close(read)
+
+
 def test_closing_the_launcher_ends_everything(prepared: Prepared) -> None:
     name = f"63{os.getpid()}"
     other = Launcher()

@@ -176,7 +176,7 @@ setattr(kernel, name, refuse)
 try:
     launch(Policy(hide=(sys.argv[1],)), ["/bin/true"])
 except LaunchError as error:
-    print(made, error.problem.what, error.problem.why, sep=" / ")
+    print(made, error.problem.what, error.problem.why, error.problem.fix, sep=" / ")
 """
 
 
@@ -184,9 +184,9 @@ except LaunchError as error:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ("clone_process", "1 / no process could be started / {}\n"),
-        ("unshare", "0 / the sandbox could not be set up / {}\n"),
-        ("move_mount", "0 / the sandbox could not be set up / {}\n"),
+        ("clone_process", "1 / no process could be started / {} / {}\n"),
+        ("unshare", "0 / the sandbox could not be set up / {} / {}\n"),
+        ("move_mount", "0 / the sandbox could not be set up / {} / {}\n"),
     ],
 )
 def test_for_want_of_room_no_weaker_way_is_tried(actor: Actor, call: str, said: str, error: int) -> None:
@@ -194,7 +194,8 @@ def test_for_want_of_room_no_weaker_way_is_tried(actor: Actor, call: str, said: 
     done = actor.python_script(NO_ROOM, actor.hidden, call, error)
     kind = type(OSError(error, "")).__name__
     why = os.strerror(error) if call == "clone_process" else f"{kind}: [Errno {error}] {os.strerror(error)}"
-    assert done.stdout == said.format(why), done
+    fix = "raise the limit on open files (ulimit -n)" if error == errno.EMFILE else "end other processes"
+    assert done.stdout == said.format(why, fix), done
 
 
 def test_what_has_begun_is_not_begun_again_in_a_weaker_way(actor: Actor) -> None:

@@ -80,7 +80,8 @@ def become(channel: _socket.socket, link: _socket.socket, mask: bytes, *, warm: 
     except mounts.UnavailableError as error:
         event = ("unavailable", error.layer, error.why)
     except BaseException as error:  # noqa: BLE001 - nothing may come back into the caller's code from this fork
-        event = ("failed", 125, "the sandbox could not be set up", f"{type(error).__name__}: {error}", "")
+        why = f"{type(error).__name__}: {error}"
+        event = ("failed", 125, "the sandbox could not be set up", why, mounts.remedy(error))
     if report and report.descriptor >= 0:  # else nobody waits for what could not be prepared
         report.tell(*event)
     link.send(b"x")

@@ -11,7 +11,7 @@ import os
 import select
 
 from runner_e2e.sandbox.events import Streams, parse
-from runner_e2e.sandbox.mounts import is_refusal
+from runner_e2e.sandbox.mounts import is_refusal, remedy
 from runner_e2e.sandbox.origin import Origin
 from runner_e2e.sandbox.planning import modes_of, read_host
 from runner_e2e.sandbox.prepared import prepare
@@ -196,7 +196,8 @@ def _refuse(progress: Progress, error: OSError, layer: str, what: str) -> None:
         return
     from runner_e2e.errors import LaunchError
 
-    raise LaunchError("no process could be started", why=error.strerror or "", fix="end other processes") from error
+    why, fix = error.strerror or "", remedy(error) or "end other processes"
+    raise LaunchError("no process could be started", why=why, fix=fix) from error
 
 
 def _attend(  # noqa: PLR0913 - all that it attends to

@@ -29,6 +29,7 @@ __all__ = [
     "note_view",
     "owners",
     "ownership_maps",
+    "remedy",
 ]
 
 _PLAIN = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
@@ -64,6 +65,13 @@ def is_refusal(error: OSError) -> bool:
     For want of room a launch fails: else who uses it up, be it an agent, would get the next one a weaker sandbox.
     """
     return error.errno not in _LACKING
+
+
+def remedy(error: BaseException) -> str:
+    """What helps where the host lacks room; empty for other errors."""
+    if not isinstance(error, OSError) or is_refusal(error):
+        return ""
+    return "raise the limit on open files (ulimit -n)" if error.errno == errno.EMFILE else "end other processes"
 
 
 class _OwnershipError(OSError):

@@ -66,7 +66,7 @@ def _refuse(report: Reporter, error: OSError, layer: str, what: str) -> None:
     if mounts.is_refusal(error):
         report.tell("unavailable", layer, f"{what}: {error.strerror}")
     else:
-        report.tell("failed", 125, "no process could be started", error.strerror, "end other processes")
+        report.tell("failed", 125, "no process could be started", error.strerror, mounts.remedy(error))
 
 
 class _Ready:
@@ -101,8 +101,8 @@ class _Service:
     def __init__(self, connection: _socket.socket, *, keep_standby: bool) -> None:
         self.connection = connection
         self.keep_standby = keep_standby
+        # They stay blocked: Ctrl-C in a terminal comes to its whole process group, and the harness may need its agents.
         self.mask = kernel.block_signals()
-        kernel.unblock_signals(self.mask)
         self.ready: dict[Kind, _Ready] = {}
         self.used: dict[Kind, Packed | None] = {}  # the launch to prepare, where one came twice
         self.last: dict[Kind, Packed] = {}
