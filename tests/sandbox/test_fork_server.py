@@ -448,6 +448,22 @@ print(ready.expected.is_met_by(wanted), tuple(ready.maps) == ready.expected.plan
 """
 
 
+UNREADY = """
+import os
+from runner_e2e.sandbox import fork_worker, request
+def refuse(*_, **__):
+    raise OSError("no Landlock")
+fork_worker.prepare = fork_worker.read_host = refuse
+client = fork_worker._Client(request.pair()[0], None, mask=bytes(128))
+client.get_ready(fork_worker.Trade(mask=bytes(128), runner_files=tuple))
+print(client.ready.expected)
+"""
+
+
+def test_a_host_on_which_nothing_can_be_launched_is_left_to_say_so_to_a_client(served: Actor) -> None:
+    assert served.python_script(UNREADY).stdout == "None\n"
+
+
 def test_a_launch_like_the_last_one_is_prepared(served: Actor) -> None:
     assert served.python_script(READY, served.hidden).stdout == "True True\n"
 

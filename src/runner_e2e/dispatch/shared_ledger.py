@@ -144,27 +144,20 @@ class SharedLedger:
         :class:`~runner_e2e.dispatch.money.BudgetError` where a cap would be passed, and
         :class:`~runner_e2e.errors.RefusedError` where its key stands for another nonce.
         """
-        stands: list[Entry] = []
-
-        def change(look: Look) -> Write | None:
-            stands.clear()
-            if look.files is None:
-                return None
-            standing = self._standing(look, [entry.campaign, ""])
-            found = _of_nonce(standing, entry.nonce)
-            stands.append(found or replace(entry, day=look.day))
-            if found:
-                return None
-            _check_key(standing, entry)
-            return self._added(look, standing, [entry])
-
-        self._branch.change(change, make=False)
-        return stands[0] if stands else None
+        return self._once(entry, lambda look, standing: self._added(look, standing, [entry]))
 
     def add_unreserved(self, entry: Entry) -> Entry | None:
         """Adds *entry*, for what is paid already and was never reserved here; caps do not refuse it any more.
 
         Returns what stands for its nonce then, None where there is no ledger: this makes none.
+        """
+        return self._once(entry, lambda look, _: self._written(look, [replace(entry, day=look.day)]))
+
+    def _once(self, entry: Entry, write: Callable[[Look, list[Entry]], Write | None]) -> Entry | None:
+        """Has *write* add *entry* to those that stand, unless one of them is for its nonce; returns what stands then.
+
+        None where there is no ledger. Raises :class:`~runner_e2e.errors.RefusedError` where its key stands for another
+        nonce, and whatever *write* does.
         """
         stands: list[Entry] = []
 
@@ -178,7 +171,7 @@ class SharedLedger:
             if found:
                 return None
             _check_key(standing, entry)
-            return self._written(look, stands)
+            return write(look, standing)
 
         self._branch.change(change, make=False)
         return stands[0] if stands else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _socket  # see request.py
+import contextlib
 import fcntl
 import marshal
 import os
@@ -272,13 +273,14 @@ class _Client(Origin):
 
         What this process shares with the server is copied when it is written: that takes as long as the rest.
         """
-        read_surroundings(os.getpid())
-        quick_client.introduction(os.getpid())
-        try:
-            self.ready.prepare(trade.runner_files, self)
-        except Exception:  # noqa: BLE001 - a launch says it, to its client
-            request.pack(_plan_nothing())
-        kernel.prefault()
+        with contextlib.suppress(Exception):  # a launch says it, to its client
+            read_surroundings(os.getpid())
+            quick_client.introduction(os.getpid())
+            try:
+                self.ready.prepare(trade.runner_files, self)
+            except Exception:  # noqa: BLE001 - as above
+                request.pack(_plan_nothing())
+            kernel.prefault()
 
     def block_signals(self) -> None:
         """Blocks those that come to this process, until it has told how the command ended."""
