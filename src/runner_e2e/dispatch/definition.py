@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from runner_e2e.dispatch.github_api import GitHubApi
-    from runner_e2e.lint.workflow import Block, Input, Step, Workflow
+    from runner_e2e.lint.workflow import Block, Step, Workflow
 
 __all__ = [
     "CAMPAIGN_INPUTS",
@@ -68,7 +68,7 @@ class Definition:
         """Whether it is there for what `runner-e2e dispatch` sends, and not for single cells that a person names."""
         if self.workflow is None:
             return True
-        named = any(each.name == "selection" for each in _inputs(self.workflow))
+        named = any(each.name == "selection" for each in self.workflow.inputs("workflow_dispatch"))
         return named or not _runs_named_cell(self.workflow)
 
     @property
@@ -119,7 +119,7 @@ def dispatch_problems(
             what=f"{found.path} has no trigger `workflow_dispatch`", why="nothing can be sent to it", fix=take
         )
         return
-    declared = {each.name: each for each in _inputs(workflow)}
+    declared = {each.name: each for each in workflow.inputs("workflow_dispatch")}
     missing = [each for each in inputs if each not in declared]
     if missing:
         yield Problem(
@@ -193,11 +193,6 @@ def _runs_named_cell(workflow: Workflow) -> bool:
     """Whether a step runs the cell whose id it is given, and none that a matrix names by its handle."""
     runs = [arguments for arguments in _arguments(workflow) if arguments.text("command") == "run"]
     return any(not arguments.text("handle") for arguments in runs)
-
-
-def _inputs(workflow: Workflow) -> tuple[Input, ...]:
-    """The inputs of a dispatch, with their settings."""
-    return workflow.inputs("workflow_dispatch")
 
 
 def _steps(workflow: Workflow) -> list[Step]:

@@ -170,14 +170,10 @@ class _Eraser:
     def members(self, start: int, end: int) -> None:
         index = start
         while index < end:
-            index = self.skip(index)
-            modifiers = _MODIFIERS.match(self.text, index)
-            if modifiers is not None:
-                self.blank(*modifiers.span())
-                index = modifiers.end()
-                if "abstract" in modifiers[0]:
-                    ended = _MEMBER_END.search(self.text, index, end)
-                    self.blank(index, ended.end() if ended is not None else end)
+            index, modifiers = self.modifiers(index)
+            if "abstract" in modifiers:
+                ended = _MEMBER_END.search(self.text, index, end)
+                self.blank(index, ended.end() if ended is not None else end)
             field = _FIELD.match(self.text, index)
             if field is not None:
                 name = _MEMBER.match(self.text, index)
@@ -186,6 +182,15 @@ class _Eraser:
                 index = self.matching(index) if self.text[index] in "({[" else index
                 index += 1
             index += 1
+
+    def modifiers(self, start: int) -> tuple[int, str]:
+        """Takes away the modifiers at *start*; where what they modify begins, and what they were."""
+        index = self.skip(start)
+        found = _MODIFIERS.match(self.text, index)
+        if found is None:
+            return index, ""
+        self.blank(*found.span())
+        return found.end(), found[0]
 
     def generics(self) -> None:
         """``new Map<string, string>()``, ``call<T>(…)``, ``<T>(x) => …``."""
@@ -213,11 +218,7 @@ class _Eraser:
     def parameters(self, start: int, end: int) -> None:
         index = start
         while index < end:
-            index = self.skip(index)
-            modifiers = _MODIFIERS.match(self.text, index)
-            if modifiers is not None:
-                self.blank(*modifiers.span())
-                index = modifiers.end()
+            index, _ = self.modifiers(index)
             index += 3 if self.text.startswith("...", index) else 0
             if self.text[index : index + 1] in ("{", "["):
                 index = self.matching(index) + 1
