@@ -84,7 +84,7 @@ def check_nonce(nonce: str, *, created_at: datetime) -> None:
     if made is None:
         raise RefusedError(
             "the nonce of this run has no valid form",
-            why="who sends a dispatch makes one such as 20261130t120000z-0123456789abcdef: UTC and 16 random digits",
+            why="who sends one makes it such as 20261130t120000z-0123456789abcdef: UTC and 16 random hex digits",
             fix=f"by hand leave it empty; else {fix}",
         )
     if created_at - made > MAXIMUM_AGE:

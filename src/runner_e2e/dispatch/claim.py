@@ -328,7 +328,8 @@ def _burned(claim: Claim) -> RefusedError:
     return RefusedError(
         f"run {claim.run} may not pay: {claim.nonce} was given up by the client that sent it",
         why="the run did not claim in time, or the campaign was cancelled",
-        fix="nothing needs to be done; `runner-e2e dispatch resolve --send-again` sends the cells anew",
+        fix="nothing needs to be done: `runner-e2e dispatch status` shows whether its cells were sent anew; where the "
+        "campaign was cancelled, plan a new one",
     )
 
 

@@ -302,7 +302,7 @@ def _caps(subject: _Subject) -> Iterator[Check]:
         yield Check(
             name="caps",
             state="warning",
-            what="no cap limits what campaigns and scheduled runs may spend",
+            what="no cap limits what runs may spend",
             fix=f"runner-e2e dispatch caps --day USD (kept on the branch {BRANCH})",
         )
 

@@ -497,7 +497,9 @@ class Ledger:
         return UsageError(
             f"the ledger has no campaign {quote(campaign)}",
             why=suggestion(campaign, ids) if ids else "it has none at all",
-            fix="`runner-e2e dispatch status` lists those it has",
+            fix="`runner-e2e dispatch status` lists those it has"
+            if ids
+            else "make one with `runner-e2e dispatch plan`",
             place=Place(path=str(self.path)),
         )
 
