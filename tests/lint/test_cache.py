@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -522,6 +523,7 @@ def test_lints_at_the_same_time_share_a_folder(tmp_path: Path) -> None:
         out, errors = process.communicate()
         assert errors == b""
         assert out == plain.stdout
-    left = list((tmp_path / "c" / "runner-e2e" / "lint").iterdir())
-    assert len(left) == 50
-    assert all(path.suffix == ".json" for path in left)
+    # One that began later found entries of the other, and packed them.
+    left = Counter(path.suffix for path in (tmp_path / "c" / "runner-e2e" / "lint").iterdir())
+    assert left.pop(".pack", 0) <= 1
+    assert left == {".json": 50}
