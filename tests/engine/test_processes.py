@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runner_e2e.engine.cancellation import GRACE, Cancellation
-from runner_e2e.engine.processes import SOURCE, Ended, run_harness
+from runner_e2e.engine.processes import SOURCE, SUPERVISOR_LIMIT, Ended, run_harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -233,12 +233,15 @@ def test_a_flood_does_not_block(cancellation: Cancellation) -> None:
 def test_a_held_pipe_is_not_waited_for(cancellation: Cancellation, tmp_path: Path) -> None:
     """A process outside the tree may hold the output's other end: here this test itself, through /proc."""
     held: list[int] = []
+    since: list[float] = []
 
     def hold(chunk: bytes) -> None:
         held.append(os.open(f"/proc/{int(chunk)}/fd/1", os.O_WRONLY | os.O_NONBLOCK))
+        since.append(time.monotonic())
         (tmp_path / "ready").touch()
 
     ended, _ = run(f"echo $$; {UNTIL_READY}", cancellation, output=hold, directory=str(tmp_path), timeout=60.0)
+    assert time.monotonic() - since[0] < SUPERVISOR_LIMIT
     os.close(held[0])
     assert (ended.code, ended.timed_out) == (0, False)
 

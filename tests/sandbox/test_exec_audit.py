@@ -145,7 +145,7 @@ if os.fork() == 0:
     os.execve(fd, ["by-descriptor", os.environ["ID"]], {"A": "b"})
 os.wait()
 threading.Thread(target=lambda: os.execv("/bin/true", ["by-thread", os.environ["ID"]])).start()
-time.sleep(5)
+time.sleep(60)
 """
     found, seen = run(PYTHON, "-S", "-c", script, variables={b"ID": VALUE.encode()})
     assert [made.argv[0] for made in found.leaks] == ["by-descriptor", "by-thread"]
@@ -210,11 +210,12 @@ def test_descriptors_arrive_at_their_numbers(tmp_path: Path) -> None:
 
 def test_what_outlives_the_command_is_watched_and_then_named() -> None:
     started = time.monotonic()
-    found, seen = run("sh", "-c", "(sleep 0.1; /bin/true in-time; sleep 60) >/dev/null 2>&1 & exit 4")
-    assert time.monotonic() - started < 30
+    script = "(while kill -0 $$; do sleep 0.01; done; /bin/true in-time; exec sleep 60) >/dev/null 2>&1 & exit 4"
+    found, seen = run("sh", "-c", script, options=Options(linger=3))
+    assert time.monotonic() - started < 60
     try:
         assert found.status == 4
-        assert "in-time" in seen[-2].argv
+        assert [made.argv[-1] for made in seen if made.argv[0] != "sleep"] == [script, "in-time"]
         assert found.verdict == "incomplete"
         assert any("outlived" in gap for gap in found.gaps)
         assert [process.words for process in found.outlived][-1] == "sleep 60"
@@ -226,12 +227,14 @@ def test_what_outlives_the_command_is_watched_and_then_named() -> None:
 
 
 def test_what_outlives_the_audit_can_still_exec(tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
+    go, mark = tmp_path / "go", tmp_path / "mark"
     found, _ = run(
-        "sh", "-c", f"(sleep 1; /bin/sh -c 'echo late >{mark}') >/dev/null 2>&1 &", options=Options(linger=0.1)
+        *("sh", "-c", f"(until [ -e {go} ]; do sleep 0.05; done; /bin/sh -c 'echo late >{mark}') >/dev/null 2>&1 &"),
+        options=Options(linger=0.1),
     )
     assert found.outlived
-    deadline = time.monotonic() + 20
+    go.touch()
+    deadline = time.monotonic() + 60
     while not (mark.exists() and mark.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert mark.read_text() == "late\n"
@@ -246,7 +249,7 @@ def test_survivors_can_be_ended() -> None:
 def test_a_command_that_hangs_is_killed_with_all_its_children() -> None:
     started = time.monotonic()
     found, _ = run("sh", "-c", "sleep 60 & sleep 60", options=Options(timeout=0.5))
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
     assert (found.timed_out, found.status) == (True, 137)
     assert all(process.ended is not None for process in found.processes)
 
@@ -268,7 +271,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 threading.Thread(target=interrupt, daemon=True).start()
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 command = ["sh", "-c", "trap 'exit 9' TERM; : >{mark}; while :; do sleep 0.05; done"]
-found = audit(command, options=Options(timeout=30))
+found = audit(command, options=Options(timeout=120))
 print(found.status, found.timed_out)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
