@@ -127,13 +127,20 @@ def running(name: str) -> bool:
     return f"sleep {name}" in listing.splitlines()
 
 
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
+
+
 def test_signals_terms_and_time(launcher: Launcher, prepared: Prepared) -> None:
     name = f"62{os.getpid()}"
     read, launch = start_sleeping(launcher, prepared, name)
     with launch, pytest.raises(TimeoutError):  # type: ignore[attr-defined]
         launch.wait(0.05)  # type: ignore[attr-defined]
     read_again, launch = start_sleeping(launcher, prepared, name)
-    assert launch.terminate().status == 5  # type: ignore[attr-defined]
+    assert launch.terminate(60).status == 5  # type: ignore[attr-defined]
     assert not running(name)
     for descriptor in (read, read_again):
         os.close(descriptor)
@@ -146,6 +153,7 @@ def test_a_signal_to_the_whole_process_group_ends_no_agent(here: Actor, number: 
         prepared = hiding(launcher, here, here.hidden)
         name = f"64{os.getpid()}{int(number)}"
         read, launch = start_sleeping(launcher, prepared, name)
+        wait_until(lambda: running(name))
         os.kill(launcher._services[False].process.pid, number)
         assert output(launcher, prepared, "echo ran") == (0, "ran\n")
         assert running(name)
@@ -157,14 +165,11 @@ def test_closing_the_launcher_ends_everything(prepared: Prepared) -> None:
     name = f"63{os.getpid()}"
     other = Launcher()
     read, launch = start_sleeping(other, prepared, name)
-    assert running(name)
+    wait_until(lambda: running(name))
     other.close()
     with pytest.raises(LaunchError, match="killed"):
         launch.wait(30)  # type: ignore[attr-defined]
-    deadline = time.monotonic() + 20
-    while running(name) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not running(name)
+    wait_until(lambda: not running(name))
     os.close(read)
 
 
@@ -185,9 +190,24 @@ def hiding(launcher: Launcher, here: Actor, *paths: object) -> Prepared:
     return launcher.prepare(policy, directory=str(here.work), environment=here.environment())
 
 
-def let_processes_get_ready() -> None:
-    """Longer than the service waits before it makes the processes of the next launch."""
-    time.sleep(0.3)
+def below(process: object) -> list[str]:
+    """The children of a process."""
+    words = ["pgrep", "-P", str(process)]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+
+
+def standing_ready(launcher: Launcher) -> list[tuple[str, str]]:
+    """The two processes of each next launch; none while those of another one are still there.
+
+    What ran has ended where its launch has, but for the first process, which may take a moment more.
+    """
+    pairs = [(first, below(first)) for first in below(launcher._services[False].process.pid)]
+    return [(first, second) for first, (second,) in pairs] if all(len(second) == 1 for _, second in pairs) else []
+
+
+def let_processes_get_ready(launcher: Launcher) -> None:
+    """Waits for the processes of the next launch, which the service makes in a quiet moment."""
+    wait_until(lambda: standing_ready(launcher))
 
 
 MOUNTS_CHANGE = """
@@ -281,19 +301,32 @@ def test_a_prepared_launch_has_an_account_where_the_file_of_accounts_was_replace
 def has_prepared(launcher: Launcher) -> bool:
     """Whether the processes of the next launch have mounts of their own already."""
     service = launcher._services[False].process.pid
-    first = subprocess.run(["pgrep", "-P", str(service)], capture_output=True, text=True, check=True).stdout.split()
-    second = subprocess.run(["pgrep", "-P", first[0]], capture_output=True, text=True, check=True).stdout.split()
-    mounts = [Path(f"/proc/{process}/ns/mnt").readlink() for process in (service, *second)]
-    return len(set(mounts)) == 2
+    try:
+        mounts = [Path(f"/proc/{process}/ns/mnt").readlink() for _, process in standing_ready(launcher)]
+        return Path(f"/proc/{service}/ns/mnt").readlink() not in mounts if mounts else False
+    except FileNotFoundError:
+        return False
 
 
-def let_view_be_prepared(launcher: Launcher, prepared: Prepared) -> None:
+def never_prepares(launcher: Launcher) -> bool:
+    """Whether the processes of the next launch still lack them a good while after they came."""
+    let_processes_get_ready(launcher)
+    time.sleep(0.3)
+    return not has_prepared(launcher)
+
+
+def let_view_be_prepared(launcher: Launcher, prepared: Prepared, script: str = ":", seen: str = "") -> None:
     for _ in range(2):
-        output(launcher, prepared, ":")
-        let_processes_get_ready()
-    assert has_prepared(launcher)
+        assert output(launcher, prepared, script)[1] == seen
+        let_processes_get_ready(launcher)
+    wait_until(lambda: has_prepared(launcher))
 
 
+# A prepared launch is let go when any mount of the machine changes, as other tests change them.
+alone = pytest.mark.serial
+
+
+@alone
 def test_a_launch_that_came_twice_is_prepared(here: Actor) -> None:
     with Launcher() as launcher:
         one, other = hiding(launcher, here, here.hidden), hiding(launcher, here, here.hidden / "other")
@@ -307,10 +340,13 @@ def test_a_launch_that_came_twice_is_prepared(here: Actor) -> None:
             (one, True),
         ):
             assert output(launcher, prepared, script)[1] == ("canary\n" if prepared is other else "")
-            let_processes_get_ready()
-            assert has_prepared(launcher) == is_prepared
+            if is_prepared:
+                wait_until(lambda: has_prepared(launcher))
+            else:
+                assert never_prepares(launcher)
 
 
+@alone
 def test_a_prepared_launch_is_not_used_where_a_path_was_replaced(fresh: Actor) -> None:
     with Launcher() as launcher:
         prepared = hiding(launcher, fresh, fresh.hidden)
@@ -323,6 +359,7 @@ def test_a_prepared_launch_is_not_used_where_a_path_was_replaced(fresh: Actor) -
         assert "replaced during the launch" in caught.value.problem.why
 
 
+@alone
 def test_a_prepared_launch_is_not_used_where_a_path_was_made_again(fresh: Actor) -> None:
     """What is new may have the inode number of what was there: then only its cover tells that it went."""
     with Launcher() as launcher:
@@ -351,6 +388,7 @@ def link_what_was_moved(file: Path) -> None:
     file.hardlink_to(file.with_name("other"))
 
 
+@alone
 @pytest.mark.parametrize("change", [link_again, link_what_was_moved])
 @pytest.mark.parametrize("role", ["hide", "read_only"])
 def test_a_prepared_launch_is_not_used_where_a_file_has_another_name(
@@ -364,15 +402,13 @@ def test_a_prepared_launch_is_not_used_where_a_file_has_another_name(
         prepared = launcher.prepare(policy, directory=str(fresh.work), environment=fresh.environment())
         script = f"cat {file}; echo more >>{file}"
         seen = "" if role == "hide" else "canary"
-        for _ in range(2):
-            assert output(launcher, prepared, script)[1] == seen
-            let_processes_get_ready()
-        assert has_prepared(launcher)
+        let_view_be_prepared(launcher, prepared, script, seen)
         change(file)
         assert output(launcher, prepared, script)[1] == seen
         assert file.read_text() == "canary"
 
 
+@alone
 @pytest.mark.parametrize("role", ["hide", "read_only"])
 def test_a_prepared_launch_stops_where_a_file_with_several_names_has_another_one(fresh: Actor, role: str) -> None:
     """Nothing but a look from inside tells: the file has as many names as before."""
@@ -400,34 +436,53 @@ from runner_e2e.sandbox.policy import Policy
 command = service.command
 def shorter(*words, **more):
     *before, code, source = command(*words, **more)
-    head = "; from runner_e2e.sandbox import service; service.LONGEST_WAIT = 300; serve("
+    head = "; from runner_e2e.sandbox import service; service.LONGEST_WAIT = 1500; serve("
     return [*before, code.replace("; serve(", head), source]
 service.command = shorter
 nothing = os.open(os.devnull, os.O_RDWR)
 with Launcher() as launcher:
     prepared = launcher.prepare(Policy(hide=(sys.argv[3],)), directory=sys.argv[2])
-    for _ in range(2):
-        with launcher.start(prepared, ["/bin/true"], stdin=nothing, stdout=nothing, stderr=nothing) as launch:
-            launch.wait(60)
-        time.sleep(0.1)
     service = launcher._services[False].process.pid
-    def processes():
-        return [name for name in os.listdir("/proc") if name.isdigit() and parent(name) == service]
     def parent(name):
         try:
             return int(open(f"/proc/{name}/stat").read().rpartition(")")[2].split()[1])
         except OSError:
             return 0
-    before = processes()
-    time.sleep(1)
-    print(len(before), len(processes()), before != processes())
+    def below(process):
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(name) == process]
+    def ready():  # for each process that becomes a next agent, whether it has mounts of its own
+        try:
+            own = os.readlink(f"/proc/{service}/ns/mnt")
+            agents = [agent for first in below(service) for agent in below(first)]
+            return [os.readlink(f"/proc/{agent}/ns/mnt") != own for agent in agents]
+        except OSError:
+            return []
+    def launch():
+        with launcher.start(prepared, ["/bin/true"], stdin=nothing, stdout=nothing, stderr=nothing) as one:
+            one.wait(60)
+    def seen(own_mounts, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if ready() == [own_mounts]:
+                return True
+            time.sleep(0.01)
+        return False
+    launch()
+    for _ in range(20):  # on a busy machine it may be gone before anybody has looked
+        launch()
+        if seen(True, 3):
+            break
+    else:
+        print("never prepared")
+    print(seen(False, 60), seen(True, 2))
 """
 
 
+@alone
 def test_a_prepared_launch_is_not_kept_for_long(fresh: Actor) -> None:
     """As long as it is, a file that is removed keeps its room on the disk. Processes without a view come instead."""
     done = fresh.run([fresh.python, "-I", "-c", SHORT_WAIT, fresh.source, fresh.work, fresh.hidden])
-    assert done.stdout.split() == ["1", "1", "True"], done
+    assert done.stdout.split() == ["True", "False"], done
 
 
 LIMITED = """
@@ -452,6 +507,7 @@ def test_a_prepared_launch_with_limits_needs_nothing_that_is_hidden(here: Actor)
     assert done.stdout.split() == ["0", "1", "2"], done
 
 
+@alone
 def test_a_launch_that_depends_on_what_else_runs_is_not_prepared(here: Actor) -> None:
     with Launcher() as launcher:
         prepared = launcher.prepare(
@@ -459,40 +515,32 @@ def test_a_launch_that_depends_on_what_else_runs_is_not_prepared(here: Actor) ->
         )
         for _ in range(3):
             assert output(launcher, prepared, "echo ran")[1] == "ran\n"
-            let_processes_get_ready()
-            assert not has_prepared(launcher)
+            assert never_prepares(launcher)
 
 
 def test_processes_that_stand_ready_and_are_killed_are_made_anew(here: Actor) -> None:
     with Launcher() as launcher:
         prepared = hiding(launcher, here, here.hidden)
         assert output(launcher, prepared, "echo first")[1] == "first\n"
-        let_processes_get_ready()
-        service = launcher._services[False].process.pid
-        children = subprocess.run(["pgrep", "-P", str(service)], capture_output=True, text=True, check=True).stdout
-        assert len(children.split()) == 1
-        os.kill(int(children), signal.SIGKILL)
-        let_processes_get_ready()
+        let_processes_get_ready(launcher)
+        ((first, second),) = standing_ready(launcher)
+        os.kill(int(first), signal.SIGKILL)
+        wait_until(lambda: not Path(f"/proc/{first}").exists() and not Path(f"/proc/{second}").exists())
         assert output(launcher, prepared, "echo second")[1] == "second\n"
 
 
-def waiting_process(launcher: Launcher) -> int:
-    """The one of the processes that stand ready that becomes the agent."""
-    pid = launcher._services[False].process.pid
-    for _ in range(2):
-        pid = int(subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=True).stdout)
-    return pid
-
-
+@alone
 @pytest.mark.parametrize("before", [1, 2], ids=["made", "prepared"])
 def test_signals_that_came_before_a_launch_are_not_for_its_command(here: Actor, before: int) -> None:
     with Launcher() as launcher:
         prepared = hiding(launcher, here, here.hidden)
         for _ in range(before):
             output(launcher, prepared, ":")
-            let_processes_get_ready()
+            let_processes_get_ready(launcher)
+        wait_until(lambda: has_prepared(launcher) == (before > 1))
+        ((_, waiting),) = standing_ready(launcher)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
-            os.kill(waiting_process(launcher), number)
+            os.kill(int(waiting), number)
         assert output(launcher, prepared, "echo ran; exit 3") == (3, "ran\n")
 
 
@@ -535,27 +583,23 @@ def test_for_want_of_room_no_weaker_way_is_tried(here: Actor, monkeypatch: pytes
 def test_what_stands_ready_ends_with_the_launcher(here: Actor) -> None:
     launcher = Launcher()
     output(launcher, hiding(launcher, here, here.hidden), ":")
-    let_processes_get_ready()
-    service = launcher._services[False].process.pid
-    children = subprocess.run(["pgrep", "-P", str(service)], capture_output=True, text=True, check=True).stdout
+    let_processes_get_ready(launcher)
+    processes = [process for pair in standing_ready(launcher) for process in pair]
+    assert processes
     launcher.close()
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{children.strip()}").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert children
-    assert not Path(f"/proc/{children.strip()}").exists()
+    wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
 
 
 def test_kinds_of_launches_do_not_share_what_stands_ready(here: Actor, launcher: Launcher, prepared: Prepared) -> None:
     """A launch with a network of its own is not served by processes that were made for one without."""
     script = "readlink /proc/self/ns/net"
-    apart = Policy(hide=(str(here.hidden),)).requiring("network")
-    alone = launcher.prepare(apart, directory=str(here.work), environment=here.environment())
+    policy = Policy(hide=(str(here.hidden),)).requiring("network")
+    apart = launcher.prepare(policy, directory=str(here.work), environment=here.environment())
     outside = str(Path("/proc/self/ns/net").readlink())
     for _ in range(2):
         assert output(launcher, prepared, script)[1].strip() == outside
-        assert output(launcher, alone, script)[1].strip() != outside
-        let_processes_get_ready()
+        assert output(launcher, apart, script)[1].strip() != outside
+        let_processes_get_ready(launcher)
 
 
 def test_a_launcher_without_standby_launches_too(here: Actor) -> None:
@@ -563,7 +607,7 @@ def test_a_launcher_without_standby_launches_too(here: Actor) -> None:
         prepared = hiding(launcher, here, here.hidden)
         for _ in range(2):
             assert output(launcher, prepared, f"cat {here.hidden}/secret; echo ran")[1] == "ran\n"
-            let_processes_get_ready()
+            wait_until(lambda: not below(launcher._services[False].process.pid))
 
 
 def test_a_listed_program_runs_by_its_content(here: Actor, launcher: Launcher, tmp_path: Path) -> None:
@@ -595,6 +639,7 @@ def test_a_listed_program_runs_by_its_content(here: Actor, launcher: Launcher, t
     os.close(nothing)
 
 
+@pytest.mark.serial  # other tests start and end processes of the same user
 def test_a_limit_on_processes_counts_what_runs_at_the_time(here: Actor, launcher: Launcher, prepared: Prepared) -> None:
     """Agents of one user share the kernel's count: those that started after the policy was prepared count, too."""
     limited = launcher.prepare(
