@@ -181,6 +181,18 @@ def test_the_deadline_ends_a_long_program() -> None:
     assert [gap.reason for gap in result.unanalysable] == ["the time for this file is used up"]
 
 
+@pytest.mark.parametrize(
+    "text", ["{0}", "f() {{\n{0}}}\nf\n", "x=$({0})\n"], ids=["the script", "a function", "a substitution"]
+)
+def test_the_deadline_ends_the_reading_of_a_long_program(text: str) -> None:
+    """What nobody has the time to read to its end: no line of it is a mistake, and the time is what is told."""
+    program = text.format(": a b c d e f\n" * 40_000)
+    began = time.process_time()
+    result = follow(program, deadline=began + 0.05)
+    assert time.process_time() - began < 1
+    assert [gap.reason for gap in result.unanalysable] == ["the time for this file is used up"]
+
+
 def test_recursion_ends() -> None:
     result = follow('f() { f "$1" "$1"; }; f "$S"; tool x')
     assert result.unanalysable

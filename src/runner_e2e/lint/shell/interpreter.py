@@ -407,7 +407,7 @@ class Interpreter(Loops):
 
     def run_source(self, source: Source, state: State, at: tuple[int, int]) -> None:
         """Parses and runs *source* in this shell."""
-        program, error = parse(source, bash=self.bash)
+        program, error = parse(source, bash=self.bash, deadline=self.options.deadline)
         saved, self.source = self.source, source
         self.depth += 1
         try:
@@ -424,7 +424,7 @@ class Interpreter(Loops):
 
     def process(self, source: Source, inner: State) -> State | None:
         """See :meth:`Commands.process`."""
-        program, error = parse(source, bash=self.bash)
+        program, error = parse(source, bash=self.bash, deadline=self.options.deadline)
         saved, self.source = self.source, source
         readers, self.readers = self.readers, []
         startup = inner.lookup("BASH_ENV") if self.bash and not inner.options & _NO_STARTUP else None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "OUT_OF_TIME",
     "AndOr",
     "ArithmeticCommand",
     "ArithmeticFor",
@@ -30,6 +31,7 @@ __all__ = [
     "Conditional",
     "Coprocess",
     "Element",
+    "ExhaustedError",
     "For",
     "Foreign",
     "FunctionDefinition",
@@ -53,6 +55,13 @@ __all__ = [
     "Word",
     "statements",
 ]
+
+
+OUT_OF_TIME = "the time for this file is used up"
+
+
+class ExhaustedError(Exception):
+    """The budget of steps or time is used up. Never leaves ``lint.shell``: it becomes a finding."""
 
 
 class ShellSyntaxError(Exception):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.shell.command_files import append
 from runner_e2e.lint.shell.console import changes_reading, has_commands, read_console
-from runner_e2e.lint.shell.ir import Foreign
+from runner_e2e.lint.shell.ir import OUT_OF_TIME, ExhaustedError, Foreign
 from runner_e2e.lint.shell.results import (
     ArgvLeak,
     Call,
@@ -83,10 +83,6 @@ class ShellStart:
     flags: frozenset[str] = frozenset()
     positional: tuple[Field, ...] = ()
     span: tuple[int, int]
-
-
-class ExhaustedError(Exception):
-    """The budget of steps or time is used up. Stays inside the package: it becomes a finding."""
 
 
 def visible_taints(value: Value) -> frozenset[Taint]:
@@ -195,7 +191,7 @@ class Machine(ABC):
         if self.steps >= self._next_clock and self.options.deadline is not None:
             self._next_clock = self.steps + 256
             if time.process_time() > self.options.deadline:
-                raise ExhaustedError("the time for this file is used up")
+                raise ExhaustedError(OUT_OF_TIME)
 
     def fresh(self) -> int:
         """A number not given before."""

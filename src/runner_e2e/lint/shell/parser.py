@@ -75,6 +75,7 @@ class CommandParser(TestParser):
 
     def complete_command(self, commands: list[Command], until: str) -> bool:
         """Reads one command and its separator into *commands*; False at the end of the list."""
+        self.check_time(len(commands))
         self.newlines()
         if self.offset >= self.limit or (until and self.peek(until)) or self.reserved() in _TERMINATORS:
             return False
@@ -551,13 +552,16 @@ def _declares(words: list[Word]) -> bool:
     return False
 
 
-def parse(source: Source, *, bash: bool) -> tuple[Sequence, ShellSyntaxError | None]:
-    """The commands of *source* that a shell would run, and the mistake that ends them (None: there is none)."""
+def parse(source: Source, *, bash: bool, deadline: float | None = None) -> tuple[Sequence, ShellSyntaxError | None]:
+    """The commands of *source* that a shell would run, and the mistake that ends them (None: there is none).
+
+    Raises :class:`ExhaustedError` after *deadline*, a ``time.process_time()`` time. A short text is read whole.
+    """
     plain = source.starts is None and not source.inserted
     if plain and len(source.text) <= _MAX_REMEMBERED and (found := _remembered(source.text, bash=bash)) is not None:
         program, mistake = found
         return program, None if mistake is None else ShellSyntaxError(*mistake)
-    return _read(source, bash=bash)
+    return _read(source, bash=bash, deadline=deadline)
 
 
 _MAX_REMEMBERED = 20_000
@@ -573,20 +577,19 @@ def _remembered(text: str, *, bash: bool) -> tuple[Sequence, tuple[int, str] | N
     return None if error.message == _TOO_DEEP else (program, (error.offset, error.message))
 
 
-def _read(source: Source, *, bash: bool) -> tuple[Sequence, ShellSyntaxError | None]:
+def _read(source: Source, *, bash: bool, deadline: float | None = None) -> tuple[Sequence, ShellSyntaxError | None]:
     parser = CommandParser(source, bash=bash)
+    parser.deadline = deadline
     commands: list[Command] = []
     error: ShellSyntaxError | None = None
     lines = 0
     try:
-        while True:
-            if not parser.complete_command(commands, ""):
-                if parser.offset < parser.limit:
-                    raise parser.fail(f"'{parser.char()}' is not expected here")
-                break
+        while parser.complete_command(commands, ""):
             parser.blanks()
             if parser.peek("\n"):
                 lines = len(commands)
+        if parser.offset < parser.limit:
+            raise parser.fail(f"'{parser.char()}' is not expected here")
     except ShellSyntaxError as mistake:
         # What stands on the line of the mistake does not run either: a shell reads a whole line.
         del commands[lines:]

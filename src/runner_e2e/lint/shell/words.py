@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.shell.ansi import decode
 from runner_e2e.lint.shell.ir import (
+    OUT_OF_TIME,
     ArithmeticPart,
     CommandPart,
+    ExhaustedError,
     Inserted,
     Literal,
     Parameter,
@@ -51,6 +54,8 @@ class WordParser:
         self.offset = offset
         self.limit = len(source.text) if limit is None else limit
         self.depth = depth
+        self.deadline: float | None = None
+        """When reading must have ended, a ``time.process_time()`` time."""
         # Where the line that ends at the key goes on: after the bodies of its here-documents.
         self.resume: dict[int, int] = {}
 
@@ -63,7 +68,14 @@ class WordParser:
         """A parser of the same kind for a part of the text, or for a text taken out of it."""
         if self.depth >= MAX_DEPTH:
             raise ShellSyntaxError(self.offset, "nested too deeply to follow")
-        return type(self)(source, bash=self.bash, offset=offset, limit=limit, depth=self.depth + 1)
+        made = type(self)(source, bash=self.bash, offset=offset, limit=limit, depth=self.depth + 1)
+        made.deadline = self.deadline
+        return made
+
+    def check_time(self, number: int) -> None:
+        """Raises :class:`ExhaustedError` after the deadline. Looks at the clock for some values of *number* only."""
+        if self.deadline is not None and not number % 64 and time.process_time() > self.deadline:
+            raise ExhaustedError(OUT_OF_TIME)
 
     def fail(self, message: str, offset: int | None = None) -> ShellSyntaxError:
         """The error to raise at *offset* (here, by default)."""
