@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.lint.file_clock import wait_for_the_next_tick
 
 from runner_e2e.errors import UsageError
 from runner_e2e.lint import cache as module
@@ -332,9 +333,10 @@ def test_a_link_that_leads_elsewhere_since_the_lint_began_is_a_change(tmp_path: 
     entry = Entry(path=root / "run.sh", absolute=str(root / "run.sh"), explicit=False, root=root, shown="run.sh")
     cache.keep(entry, Request(current=root), FileResult(reads=("linked.sh",)))
     assert cache.written == 1
-    time.sleep(0.05)  # the clock of file systems has ticks
-    cache = Cache(tmp_path, signature="")
-    time.sleep(0.05)
+    wait_for_the_next_tick(tmp_path)
+    (tmp_path / "beginning").touch()
+    cache = Cache(tmp_path, signature="", started=(tmp_path / "beginning").stat().st_ctime)
+    wait_for_the_next_tick(tmp_path)
     link.unlink()
     link.symlink_to("other.sh")
     cache.keep(entry, Request(current=root), FileResult(reads=("linked.sh",)))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.lint.file_clock import wait_for_the_next_tick
 
 from runner_e2e.lint import pack as module
 from runner_e2e.lint.cache import Cache
@@ -62,7 +63,7 @@ def test_a_change_is_seen_whatever_the_times_say(tmp_path: Path) -> None:
     path.write_text("one")
     status = path.stat()
     pack = packed(tmp_path, path)
-    time.sleep(0.02)  # the clock of file systems has ticks
+    wait_for_the_next_tick(tmp_path)
     path.write_text("two")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert pack.digest(str(path)) == digest_of("two")
@@ -122,7 +123,7 @@ def test_whatever_is_done_to_a_file_its_digest_is_that_of_its_content(
     (folder / "target").write_text("linked")
     for change in changes:
         status = path.stat() if path.exists() else None
-        time.sleep(0.006)
+        wait_for_the_next_tick(folder)
         if change == "-":
             path.unlink(missing_ok=True)
         elif change == "link":
@@ -252,7 +253,7 @@ def test_a_script_that_changes_is_analysed_again_each_time(tmp_path: Path) -> No
         for _ in range(3):
             cache = lints(root, tmp_path / "c")
         assert (cache.found, cache.packed) == (2, 2)
-        time.sleep(0.02)
+        wait_for_the_next_tick(tmp_path)
         (root / "s.sh").write_text(f"#!/bin/bash\ncurl {number}\n")
         cache = lints(root, tmp_path / "c")
         assert (cache.found, cache.packed, cache.written) == (1, 1, 1)
