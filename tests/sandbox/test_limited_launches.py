@@ -7,13 +7,15 @@ launch.
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Mapping
 
     from tests.sandbox_actors import Actor
@@ -27,7 +29,16 @@ WAYS = {
 # More than any limit here, less than what would be felt outside.
 BOUNDS = ("prlimit", "--nproc=400", "--as=8589934592", "--fsize=536870912")
 
-EATER = "held = []\nwhile True:\n    held.append(bytearray(4 << 20))\n    held[-1][::4096] = b'x' * 1024\n"
+# One that gets no more, because nobody has looked in time, keeps what it has.
+EATER = (
+    "import time\nheld = []\n"
+    "while True:\n"
+    "    try:\n"
+    "        held.append(bytearray(4 << 20))\n"
+    "        held[-1][::4096] = b'x' * 1024\n"
+    "    except MemoryError:\n"
+    "        time.sleep(60)\n"
+)
 FORKS = (
     "import os, time\n"
     "made = 0\n"
@@ -61,6 +72,13 @@ def ended(actor: Actor) -> dict[str, str] | None:
     return found
 
 
+def seen(done: subprocess.CompletedProcess[str], words: str) -> float:
+    """How much was used, as told after *words*: at least the limit, and on a busy machine more."""
+    found = re.search(re.escape(words) + r" ([0-9.]+) s", done.stderr)
+    assert found, done.stderr
+    return float(found[1])
+
+
 @pytest.fixture(autouse=True)
 def _report(actor: Actor) -> None:
     """A place for the report that every actor can write and no agent can."""
@@ -76,6 +94,7 @@ def test_memory_of_the_whole_tree(actor: Actor, way: str) -> None:
     assert (ended(actor) or {})["limit"] == "memory"
 
 
+@pytest.mark.serial  # other tests start and end processes of the same user
 @pytest.mark.parametrize("way", WAYS)
 def test_processes(actor: Actor, way: str) -> None:
     done = limited(actor, {"processes": 40}, FORKS, *WAYS[way])
@@ -100,25 +119,25 @@ def test_processor_time_of_the_whole_tree(actor: Actor, way: str) -> None:
     start = time.monotonic()
     done = limited(actor, {"cpu": 1, "time": 60}, program, *WAYS[way])
     assert done.returncode == 124, done.stderr
-    assert "ended by the limit cpu (1 s): all used 1" in done.stderr
-    assert time.monotonic() - start < 30
+    assert seen(done, "ended by the limit cpu (1 s): all used") >= 1
+    assert time.monotonic() - start < 60
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_time_ends_the_tree_and_what_ignores_being_asked(actor: Actor, way: str) -> None:
-    mark = actor.work / "mark"
-    program = f"trap '' TERM; (setsid sh -c 'trap \"\" TERM; sleep 6; echo x > {mark}' &); sleep 30; sleep 30"
+    name = f"66{os.getpid()}{time.monotonic_ns() % 100000}"
+    program = f"trap '' TERM; (setsid sh -c 'trap \"\" TERM; sleep {name}' &); while :; do sleep {name}; done"
     start = time.monotonic()
-    done = limited(actor, {"time": 1}, program, *WAYS[way], "--workspace", actor.work, shell=True)
+    done = limited(actor, {"time": 2}, program, *WAYS[way], shell=True)
     assert done.returncode == 124
-    assert "sandbox: ended by the limit time (1 s): it ran 1" in done.stderr
-    assert 2.5 < time.monotonic() - start < 5.5
-    time.sleep(max(0, 7 - (time.monotonic() - start)))
-    assert not mark.exists()
+    assert seen(done, "sandbox: ended by the limit time (2 s): it ran") >= 2
+    assert 3.5 < time.monotonic() - start < 60
+    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert name not in listing
 
 
 def test_time_asks_before_it_kills(actor: Actor) -> None:
-    done = limited(actor, {"time": "1s"}, "trap 'echo asked; exit 0' TERM; sleep 30 & wait", shell=True)
+    done = limited(actor, {"time": "2s"}, "trap 'echo asked; exit 0' TERM; sleep 30 & wait", shell=True)
     assert (done.returncode, done.stdout) == (124, "asked\n")
 
 
@@ -159,7 +178,7 @@ def test_within_its_limits_a_command_is_left_alone(actor: Actor) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_limits_hold_where_the_code_of_the_launcher_is_hidden(actor: Actor, way: str) -> None:
-    limits = {"time": 1, "open-files": 32}
+    limits = {"time": 2, "open-files": 32}
     done = limited(actor, limits, "ulimit -n; sleep 30", "--hide", actor.source, *WAYS[way], shell=True)
     assert (done.returncode, done.stdout) == (124, "32\n"), done.stderr
 
