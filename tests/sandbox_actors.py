@@ -22,15 +22,18 @@ ENTRY = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.command import main; "
     "sys.exit(main(sys.argv[1:]))"
 )
+# A client of a fork server that waits for it also where the machine is busy.
+PATIENT = (
+    "import os, sys, time; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox import quick_client; "
+    "quick_client._PATIENCE = 60.0; ask = quick_client.ask\n"
+)
 # The same through a fork server; a launch that the server declines is none of what these tests want to see.
-SERVED_ENTRY = (
-    "import os, sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.quick_client import ask; "
-    "status = ask(os.environb[b'RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:]); "
+SERVED_ENTRY = PATIENT + (
+    "status = ask(os.environb[b'RUNNER_E2E_SANDBOX_SERVER'], sys.argv[1:])\n"
     "sys.exit('not served' if status is None else status)"
 )
 # A launch like the two before: the server has prepared all of it. What is said of those is not shown.
-EXPECTED_ENTRY = (
-    "import os, sys, time; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.quick_client import ask\n"
+EXPECTED_ENTRY = PATIENT + (
     "server = os.environb[b'RUNNER_E2E_SANDBOX_SERVER']\n"
     "for _ in range(2):\n"
     "    before = os.fork()\n"
