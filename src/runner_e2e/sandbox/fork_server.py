@@ -17,6 +17,7 @@ import select
 
 from runner_e2e import kernel
 from runner_e2e.sandbox import fork_worker, init, inside, request
+from runner_e2e.sandbox.pace import QUIET, Pace
 from runner_e2e.sandbox.quick_client import SERVER_PREFIX, SERVER_VARIABLE
 
 TYPE_CHECKING = False
@@ -33,7 +34,6 @@ _LONGEST_NUMBER = 20
 _TOKEN_BYTES = 32
 _WAITING = 128
 _SIGCHLD, _SIGPIPE, _SIGXFSZ = 17, 13, 25
-_QUIET = 20  # milliseconds without a request: see service.py
 _PAUSE = 200  # milliseconds until it is tried again when the host has no room for a process
 
 
@@ -202,9 +202,10 @@ class _Server:
         self.idle: _Worker | None = None
         self.busy: list[_Worker] = []  # those that have not told of their launch yet
         self.last: Last | None = None
+        self.pace = Pace()
 
     def run(self) -> None:
-        """Makes a worker in the first quiet moment after the last one has work, or at once for a client that waits."""
+        """Makes a worker once the last one has work and there is time, or at once for a client that waits."""
         self._fork()
         while True:
             workers = [one for one in (self.idle, *self.busy) if one]
@@ -215,7 +216,7 @@ class _Server:
             for one in workers:
                 waiting.register(one.news, select.POLLIN)
                 waiting.register(one.life, select.POLLIN)
-            ready = {descriptor for descriptor, _ in waiting.poll(None if self.idle else _QUIET)}
+            ready = {descriptor for descriptor, _ in waiting.poll(None if self.idle else self._patience)}
             if self.life in ready:
                 return
             for one in workers:
@@ -226,11 +227,17 @@ class _Server:
             if self.idle is None and (not ready or clients in ready):
                 self._fork()
 
+    @property
+    def _patience(self) -> int:
+        """Milliseconds to wait for a client before a worker is made: the next one is told what the launch before is."""
+        return QUIET if self.busy else self.pace.patience
+
     def _take(self, worker: _Worker, content: bytes, last: Last | None) -> None:
         """Takes what a worker says: that it has a client, what its launch is, or nothing, for it has ended."""
         if self.idle is worker:
             self.idle = None
             self.busy.append(worker)
+            self.pace.note()
             if not content:
                 select.poll().poll(_PAUSE)  # something has killed it
         if last:

@@ -19,6 +19,7 @@ from runner_e2e import kernel
 from runner_e2e.sandbox import init, inside, mounts, request
 from runner_e2e.sandbox.answers import Answers
 from runner_e2e.sandbox.events import Reporter
+from runner_e2e.sandbox.pace import Pace
 from runner_e2e.sandbox.standby import LONGEST_WAIT, Standby, can_be_prepared
 
 TYPE_CHECKING = False
@@ -31,7 +32,6 @@ __all__ = ["HELLO", "command", "serve"]
 
 HELLO = b"sandbox service 1\n"
 _SIGCHLD = 17
-_QUIET = 20  # milliseconds without a request: the last launch is then on its way, and loses nothing to the next one
 
 
 def command(python: str, *, keep_standby: bool = True) -> list[str]:
@@ -91,8 +91,11 @@ class _Ready:
         return (time.monotonic() - self.made) * 1000 >= LONGEST_WAIT
 
     def fits(self, packed: Packed) -> bool:
-        """Whether they can become a launch by *packed* as it would be made now."""
-        return self.answers.hold() and self.standby.fits(packed)
+        """Whether they can become a launch by *packed* as it would be made now.
+
+        Nothing is asked for another launch: it may take long, or never be answered.
+        """
+        return self.standby.prepared in (None, packed) and self.answers.hold() and self.standby.fits(packed)
 
 
 class _Service:
@@ -103,6 +106,7 @@ class _Service:
         self.keep_standby = keep_standby
         # They stay blocked: Ctrl-C in a terminal comes to its whole process group, and the harness may need its agents.
         self.mask = kernel.block_signals()
+        self.pace = Pace()
         self.ready: dict[Kind, _Ready] = {}
         self.used: dict[Kind, Packed | None] = {}  # the launch to prepare, where one came twice
         self.last: dict[Kind, Packed] = {}
@@ -116,7 +120,7 @@ class _Service:
             waiting.register(self.connection, select.POLLIN)
             for descriptor in changes:
                 waiting.register(descriptor, select.POLLPRI)
-            ready = dict(waiting.poll(_QUIET if self.used else LONGEST_WAIT if changes else None))
+            ready = dict(waiting.poll(self.pace.patience if self.used else LONGEST_WAIT if changes else None))
             quiet = not ready and bool(self.used)
             for descriptor, kind in changes.items():
                 if descriptor in ready or self.ready[kind].is_old():
@@ -127,9 +131,14 @@ class _Service:
                 if quiet:
                     self._replace()
                 continue
-            wanted = request.receive(self.connection)
+            try:
+                wanted = request.receive(self.connection)
+            except OSError:
+                self._let_go()
+                continue
             if wanted is None or wanted.start is None:
                 return
+            self.pace.note()
             self._start(wanted.packed, wanted.start)
             wanted.close()
 
@@ -160,7 +169,20 @@ class _Service:
             return one.standby
         if one:
             one.standby.close()
+        try:
+            return Standby(packed.kind, mask=self.mask)
+        except OSError as error:
+            if mounts.is_refusal(error) or not self._let_go():
+                raise
         return Standby(packed.kind, mask=self.mask)
+
+    def _let_go(self) -> bool:
+        """Ends all that stands ready, to make room; whether there was any."""
+        for one in self.ready.values():
+            one.standby.close()
+        found = bool(self.ready)
+        self.ready.clear()
+        return found
 
     def _replace(self) -> None:
         """Makes the processes of next launches like those that were started."""
@@ -168,11 +190,13 @@ class _Service:
         for kind in used.keys() - self.ready.keys():
             packed = used[kind]
             try:
-                one = self.ready[kind] = _Ready(Standby(kind, mask=self.mask, warm=packed is None))
+                one = self.ready[kind] = _Ready(Standby(kind, mask=self.mask, ahead=True, warm=packed is None))
                 if packed:
                     one.prepare(packed, self._maps(packed))
-            except OSError:
-                continue  # the next launch tries again, and says why it is refused
+            except OSError as error:
+                if not mounts.is_refusal(error):
+                    self._let_go()
+                # The next launch tries again, and says why it is refused.
 
     def _maps(self, packed: Packed) -> dict[tuple[int, int], int]:
         """The namespaces of :func:`mounts.ownership_maps`, each made once for all launches."""
