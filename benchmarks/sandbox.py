@@ -3,9 +3,8 @@
 All ways start ``/bin/true`` with the same nine hidden directories, one of them with an exposed entry. Rounds are
 interleaved, so that a busy machine slows all ways alike: aims are judged by the middle one of the ratios of all rounds.
 The least and the middle time of each way are shown, and the processor time of everything that a launch starts, where a
-control group can be made to count it. ``--pause`` is what a
-harness does between launches: the processes of the next one are made then. Without it launches come one upon another.
-``--assert`` fails when an aim is missed.
+control group can be made to count it. ``--pause`` is what a harness does between launches: the next one is made ready
+then. Ten launches one upon another are measured, too. ``--assert`` fails when an aim is missed.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ SERVED_OTHER = "the same, another environment each time"
 LANDLOCK = "bare ctypes Landlock launcher"
 HIDDEN = 9
 HARNESS_BYTES = 500_000_000
+BURST = 10
 BUBBLEWRAP = "bubblewrap, same namespaces and covers"
 NPM_PACKAGE = "@anthropic-ai/sandbox-runtime"
 
@@ -261,15 +261,22 @@ def ways_of(place: Path, python: str, ready: Launcher, cold: Launcher) -> dict[s
     return ways
 
 
-def rates(ways: Mapping[str, Callable[[], None]], seconds: float) -> None:
-    """Prints how many launches a second come one upon another, the processes of the next one made in between or not."""
-    for name in ("library launch", BUBBLEWRAP):
-        if name in ways:
-            count, began = 0, time.perf_counter()
-            while time.perf_counter() - began < seconds:
-                ways[name]()
-                count += 1
-            print(f"one upon another, {name}: {count / (time.perf_counter() - began):.0f} a second")
+def bursts(ways: Mapping[str, Callable[[], None]], rounds: int, *, pause: float, meter: Meter) -> None:
+    """Prints what launches take that come one upon another: there is no moment in which to make one ready."""
+
+    def burst(launch: Callable[[], None]) -> Callable[[], None]:
+        def launch_all() -> None:
+            for _ in range(BURST):
+                launch()
+
+        return launch_all
+
+    peers = {name: peer for name, peer in (("library launch", BUBBLEWRAP), (SERVED, LANDLOCK)) if peer in ways}
+    some = {name: burst(ways[name]) for pair in peers.items() for name in pair}
+    times = measure(some, rounds, pause=pause, meter=meter)
+    for name, peer in peers.items():
+        each, ratio = times[name].middle / BURST, times[name].beside(times[peer])
+        print(f"{BURST} one upon another, {name}: {each:.1f} ms each, {ratio:.2f} x {peer}")
 
 
 def memory_below(process: int) -> float:
@@ -353,7 +360,7 @@ def run(options: argparse.Namespace, place: Path, meter: Meter) -> list[str]:
         large = measure(some, rounds, pause=pause, meter=meter)
         show(large, "library launch")
         del held
-        rates(ways, options.seconds)
+        bursts(ways, max(1, rounds // 2), pause=pause, meter=meter)
         few, many = siblings(place, ready, rounds, pause=pause, meter=meter)
         print(f"library launch: {few:.2f} ms; with 10,000 siblings {many:.2f} ms")
         missed += ["10,000 siblings"] * (many > 1.2 * few)
@@ -376,7 +383,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--pause", type=float, default=0.04, help="seconds before and after each launch")
-    parser.add_argument("--seconds", type=float, default=3.0, help="how long launches come one upon another")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--assert", dest="strict", action="store_true", help="fail when an aim is missed")
     options = parser.parse_args()
