@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import pytest
 
 
+TIMEOUT = 60.0
+
+
 def start() -> tuple[socket.socket, socket.socket, threading.Thread]:
     """The agent's end, the end of the service, and what carries between them."""
     agent, client = socket.socketpair()
@@ -23,7 +26,7 @@ def start() -> tuple[socket.socket, socket.socket, threading.Thread]:
     thread = threading.Thread(target=run)
     thread.start()
     for end in (agent, service):
-        end.settimeout(10)
+        end.settimeout(TIMEOUT)
     return agent, service, thread
 
 
@@ -51,7 +54,7 @@ def test_bytes_pass_both_ways_at_once() -> None:
         seen += block
     service.close()
     for one in (sender, reader, thread):
-        one.join(10)
+        one.join(TIMEOUT)
     assert seen == content
     assert b"".join(got) == content
     agent.close()
@@ -66,7 +69,7 @@ def test_an_answer_comes_after_the_agent_has_ended_its_side() -> None:
     service.sendall(b"answer")
     service.close()
     assert agent.recv(100) == b"answer"
-    thread.join(10)
+    thread.join(TIMEOUT)
     assert not thread.is_alive()
     agent.close()
 
@@ -75,7 +78,7 @@ def test_a_service_that_stays_silent_is_left(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(carrying, "_REST", 0.1)
     agent, service, thread = start()
     agent.close()
-    thread.join(10)
+    thread.join(TIMEOUT)
     assert not thread.is_alive()
     service.close()
 
@@ -85,5 +88,5 @@ def test_a_service_that_breaks_off_ends_it() -> None:
     service.close()
     assert agent.recv(100) == b""
     agent.close()
-    thread.join(10)
+    thread.join(TIMEOUT)
     assert not thread.is_alive()

@@ -21,7 +21,7 @@ from runner_e2e.sandbox.proxy import Asked, Door, Proxy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 class Launch:
@@ -54,51 +54,92 @@ def read(client: socket.socket) -> bytes:
     return b"".join(blocks)
 
 
-@pytest.fixture
-def upstream() -> Iterator[tuple[int, list[bytes]]]:
-    """A server that keeps connections open; its port, and what it got on each of them."""
-    got: list[bytes] = []
-    listening = socket.create_server(("127.0.0.1", 0))
+class Upstream:
+    """A server: its port, and what comes on its connections. It ends each after one answer, unless it *keeps* them."""
 
-    def serve() -> None:
+    def __init__(self) -> None:
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.listening.getsockname()[1]
+        self.keeps = False
+        self.connections: list[threading.Thread] = []
+        self.requests: list[bytes] = []
+        """The first block of each connection, as they came: there before it is answered."""
+        self._later: list[bytes] = []
+
+    def serve(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                connection, _ = listening.accept()
-                threading.Thread(target=answer, args=(connection,), daemon=True).start()
+                connection, _ = self.listening.accept()
+                connection.settimeout(TIMEOUT)
+                self.connections.append(threading.Thread(target=self._answer, args=(connection,), daemon=True))
+                self.connections[-1].start()
 
-    def answer(connection: socket.socket) -> None:
+    def _answer(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):
-            got.append(connection.recv(1 << 16))
+            self.requests.append(connection.recv(1 << 16))
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-            connection.settimeout(0.5)
-            got.append(connection.recv(1 << 16))
+            while self.keeps and (block := connection.recv(1 << 16)):
+                self._later.append(block)
 
-    threading.Thread(target=serve, daemon=True).start()
-    yield listening.getsockname()[1], got
-    listening.close()
+    def forget(self) -> None:
+        self.everything()
+        self.keeps = False
+        for known in (self.connections, self.requests, self._later):
+            known.clear()
+
+    def everything(self) -> bytes:
+        """All that ever came, once the proxy has ended its connections."""
+        with socket.create_connection(("127.0.0.1", self.port), TIMEOUT) as last:  # which is accepted after all others
+            last.shutdown(socket.SHUT_WR)
+            assert last.recv(100)
+        for connection in self.connections:
+            connection.join(TIMEOUT)
+            assert not connection.is_alive(), "the proxy keeps a connection whose client has ended"
+        return b"".join([*self.requests, *self._later])
+
+
+@pytest.fixture(scope="module")
+def server_of_all() -> Iterator[Upstream]:
+    made = Upstream()
+    threading.Thread(target=made.serve, daemon=True).start()
+    yield made
+    made.listening.close()
 
 
 @pytest.fixture
-def rules(upstream: tuple[int, list[bytes]]) -> list[str]:
-    return [f"model.example.com:80=127.0.0.1:{upstream[0]}"]
+def upstream(server_of_all: Upstream) -> Upstream:
+    """Nothing has come yet. What a launch began has ended with it."""
+    server_of_all.forget()
+    return server_of_all
+
+
+@pytest.fixture(scope="module")
+def rules(server_of_all: Upstream) -> list[str]:
+    return [f"model.example.com:80=127.0.0.1:{server_of_all.port}"]
+
+
+@pytest.fixture(scope="module")
+def proxy(rules: list[str]) -> Iterator[Proxy]:
+    """One serves any number of launches."""
+    made = Proxy(rules)
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def launch(rules: list[str]) -> Iterator[Launch]:
-    proxy = Proxy(rules)
+def launch(proxy: Proxy, rules: list[str]) -> Iterator[Launch]:
     made = Launch(proxy, rules)
     yield made
     made.end()
-    proxy.close()
 
 
-def test_a_plain_request_says_the_host_it_was_judged_by(launch: Launch, upstream: tuple[int, list[bytes]]) -> None:
+def test_a_plain_request_says_the_host_it_was_judged_by(launch: Launch, upstream: Upstream) -> None:
     answer = launch.ask(
         b"GET http://model.example.com/a HTTP/1.1\r\nHost: api.github.com\r\nHOST: two.example.com\r\n"
         b"Proxy-Authorization: x\r\nConnection: keep-alive\r\n\r\n"
     )
     assert answer.endswith(b"ok")
-    head = upstream[1][0]
+    head = upstream.requests[0]
     assert head.startswith(b"GET /a HTTP/1.1\r\n")
     assert head.lower().count(b"host:") == 1
     assert b"Host: model.example.com\r\n" in head
@@ -107,14 +148,14 @@ def test_a_plain_request_says_the_host_it_was_judged_by(launch: Launch, upstream
     assert launch.end() == (Asked(host="model.example.com", port=80, times=1),)
 
 
-def test_a_second_request_does_not_ride_on_the_first(launch: Launch, upstream: tuple[int, list[bytes]]) -> None:
+def test_a_second_request_does_not_ride_on_the_first(launch: Launch, upstream: Upstream) -> None:
+    upstream.keeps = True
     with socket.create_connection(launch.address, TIMEOUT) as client:
         client.sendall(b"GET http://model.example.com/a HTTP/1.1\r\nHost: model.example.com\r\n\r\n")
         assert client.recv(1 << 16).endswith(b"ok")
         client.sendall(b"GET http://api.github.com/b HTTP/1.1\r\nHost: api.github.com\r\n\r\n")
         read(client)
-    time.sleep(0.6)
-    assert b"github" not in b"".join(upstream[1])
+    assert b"github" not in upstream.everything()
 
 
 SECOND = b"GET /b HTTP/1.1\r\nHost: api.github.com\r\n\r\n"
@@ -142,15 +183,14 @@ FIRST = b"POST http://model.example.com/a HTTP/1.1\r\n"
     ],
 )
 def test_no_request_is_sent_that_a_server_could_read_otherwise(
-    launch: Launch, upstream: tuple[int, list[bytes]], content: bytes
+    launch: Launch, upstream: Upstream, content: bytes
 ) -> None:
     assert launch.ask(content).startswith(b"HTTP/1.1 400 ")
-    assert upstream[1] == []
+    assert upstream.everything() == b""
 
 
-def test_nothing_follows_a_request_that_asks_for_another_protocol(
-    launch: Launch, upstream: tuple[int, list[bytes]]
-) -> None:
+def test_nothing_follows_a_request_that_asks_for_another_protocol(launch: Launch, upstream: Upstream) -> None:
+    upstream.keeps = True
     with socket.create_connection(launch.address, TIMEOUT) as client:
         client.sendall(FIRST + b"Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n")
         assert client.recv(1 << 16).endswith(b"ok")
@@ -160,17 +200,16 @@ def test_nothing_follows_a_request_that_asks_for_another_protocol(
             time.sleep(0.1)
             client.sendall(SECOND)
         read(client)
-    time.sleep(0.6)
-    assert b"github" not in b"".join(upstream[1])
-    assert b"upgrade" not in b"".join(upstream[1]).lower()
+    assert b"github" not in upstream.everything()
+    assert b"upgrade" not in upstream.everything().lower()
 
 
-def test_a_body_in_chunks_passes(launch: Launch, upstream: tuple[int, list[bytes]]) -> None:
+def test_a_body_in_chunks_passes(launch: Launch, upstream: Upstream) -> None:
     head = FIRST + b"Transfer-Encoding: chunked\r\n\r\n"
     assert launch.ask(head + b"3\r\nabc\r\n0\r\n\r\n").endswith(b"ok")
-    assert upstream[1][0].endswith(b"\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+    assert upstream.requests[0].endswith(b"\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
     assert launch.ask(head + b"0\r\n\r\n").endswith(b"ok")
-    assert b"Content-Length: 0\r\n" in upstream[1][-1] + upstream[1][-2]
+    assert b"Content-Length: 0\r\n" in upstream.requests[1]
 
 
 def test_a_head_without_end_is_not_kept(launch: Launch) -> None:
@@ -204,15 +243,13 @@ def test_a_head_without_end_is_not_kept(launch: Launch) -> None:
         b"PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\nGET http://evil.example.com/ HTTP/1.1\r\n\r\n",
     ],
 )
-def test_what_is_not_wholly_right_leads_nowhere(
-    launch: Launch, upstream: tuple[int, list[bytes]], content: bytes
-) -> None:
+def test_what_is_not_wholly_right_leads_nowhere(launch: Launch, upstream: Upstream, content: bytes) -> None:
     with socket.create_connection(launch.address, TIMEOUT) as client:
         client.sendall(content)
         client.shutdown(socket.SHUT_WR)
         answer = read(client)
     assert not answer.startswith(b"HTTP/1.1 200"), answer
-    assert upstream[1] == []
+    assert upstream.everything() == b""
     assert launch.ask(b"GET http://model.example.com/ HTTP/1.1\r\n\r\n").endswith(b"ok")  # it goes on
     assert all(entry.refused for entry in launch.end() if (entry.host, entry.port) != ("model.example.com", 80))
 
@@ -289,19 +326,16 @@ def _is_closed(client: socket.socket) -> bool:
         return True
 
 
-def test_launches_are_told_apart_and_share_the_process(rules: list[str]) -> None:
-    proxy = Proxy(rules)
+def test_launches_are_told_apart_and_share_the_process(proxy: Proxy, rules: list[str]) -> None:
     first, second = Launch(proxy, rules), Launch(proxy, rules)
     first.ask(b"GET http://one.example.com/ HTTP/1.1\r\n\r\n")
     second.ask(b"GET http://two.example.com/ HTTP/1.1\r\n\r\n")
     assert [entry.host for entry in first.end()] == ["one.example.com"]
     second.ask(b"GET http://two.example.com/ HTTP/1.1\r\n\r\n")
     assert [(entry.host, entry.times) for entry in second.end()] == [("two.example.com", 2)]
-    proxy.close()
 
 
-def test_it_has_few_rights(launch: Launch, rules: list[str]) -> None:
-    proxy = Proxy(rules)
+def test_it_has_few_rights(proxy: Proxy) -> None:
     status = dict(
         line.split(":\t", 1)
         for line in Path(f"/proc/{proxy.process.pid}/status").read_text().splitlines()
@@ -310,7 +344,6 @@ def test_it_has_few_rights(launch: Launch, rules: list[str]) -> None:
     assert int(status["CapEff"], 16) == 0
     assert status["NoNewPrivs"] == "1"
     assert status["Uid"].split()[1] != "0"
-    proxy.close()
 
 
 def test_without_its_package_it_says_so(tmp_path: Path) -> None:
