@@ -54,11 +54,19 @@ def kill(processes, signal):
             os.kill(process, signal)
         except ProcessLookupError:
             pass  # it was one of those that are there for a moment
-def parent(process):
+def state(process):
     try:
-        return int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
+        return open(f"/proc/{process}/stat").read().rpartition(")")[2].split()
     except OSError:
-        return 0
+        return ["gone", 0]
+def parent(process):
+    return int(state(process)[1])
+def end(processes):
+    # With what they have below: until its end each may take what comes.
+    below = [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(name) in processes]
+    kill(processes, 9)
+    while any(state(process)[0] not in ("gone", "X", "Z") for process in (*processes, *below)):
+        continue
 """
 
 
@@ -352,12 +360,12 @@ print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=
 
 def test_a_server_without_room_for_a_worker_tries_again(served: Actor) -> None:
     body = """
-import resource, signal
+import resource
 subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.DEVNULL)  # it has loaded all by then
 number = int(os.path.basename(server))
 usual = resource.prlimit(number, resource.RLIMIT_NOFILE)
 resource.prlimit(number, resource.RLIMIT_NOFILE, (4, usual[1]))
-kill([process for process in servers() if process != number], signal.SIGKILL)
+end([process for process in servers() if process != number])
 hasty = [word.replace("_PATIENCE = 60.0", "_PATIENCE = 0.5") for word in client]
 for one, limits in ((hasty, None), (client, usual)):
     if limits:
@@ -564,9 +572,8 @@ print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=
 
 def test_a_worker_that_was_killed_is_replaced(served: Actor) -> None:
     body = """
-import signal
 for _ in range(3):
-    kill([process for process in servers() if process != int(os.path.basename(server))], signal.SIGKILL)
+    end([process for process in servers() if process != int(os.path.basename(server))])
     print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout.strip())
 """
     assert harness(served, SERVERS + body).stdout == "answer 0\n" * 3
@@ -609,7 +616,7 @@ def test_a_worker_that_leaves_something_behind_is_replaced(actor: Actor) -> None
 
 def test_processes_of_the_next_launch_that_were_killed_are_replaced(served: Actor) -> None:
     body = """
-import signal, time
+import time
 def launch():
     return subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout.strip()
 ready = []
@@ -618,7 +625,7 @@ while not ready:  # a worker that was made before the kind of the launch was kno
     time.sleep(0.1)  # longer than the server waits before it makes a worker
     workers = [process for process in servers() if process != int(os.path.basename(server))]
     ready = [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(int(name)) in workers]
-kill(ready, signal.SIGKILL)
+end(ready)
 print(launch())
 """
     assert harness(served, SERVERS + body).stdout == "answer 0\n"
