@@ -54,13 +54,14 @@ SINGLE_IMPORTERS = {
     "tree_sitter": "lint/tree.py",
     "tree_sitter_bash": "lint/tree.py",
     "tree_sitter_javascript": "lint/tree.py",
+    "tree_sitter_typescript": "lint/tree.py",
     "ctypes": "kernel.py",
     "proxy": "egress/http.py",
 }
 
 THIRD_PARTY = {
     "yaml_positions.py": {"ruamel"},
-    "lint": {"tree_sitter", "tree_sitter_bash", "tree_sitter_javascript"},
+    "lint": {"tree_sitter", "tree_sitter_bash", "tree_sitter_javascript", "tree_sitter_typescript"},
     "egress": {"proxy"},
     "cells": {"cryptography", "jsonschema"},
     "dispatch": {"github", "requests", "urllib3"},

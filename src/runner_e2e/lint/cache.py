@@ -269,7 +269,7 @@ def program_signature() -> str:
     parts: list[object] = [_FORM, __version__, sys.version_info[:3]]
     for folder in ("", "lint", "cells"):
         parts += _files_below(str(package / folder), deep=bool(folder))
-    for module in ("ruamel", "_ruamel_yaml", "tree_sitter", "tree_sitter_javascript"):
+    for module in ("ruamel", "_ruamel_yaml", "tree_sitter", "tree_sitter_javascript", "tree_sitter_typescript"):
         found = PathFinder.find_spec(module)
         folders = () if found is None else found.submodule_search_locations or (found.origin or "",)
         for place in folders:

@@ -6,6 +6,7 @@ the parser stays alive.
 
 from __future__ import annotations
 
+import time
 from array import array
 from functools import cache, lru_cache
 from itertools import chain, repeat
@@ -14,20 +15,46 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["BROKEN", "MAX_NODES", "Node", "TooLargeError", "errors", "parse_javascript"]
+__all__ = [
+    "BROKEN",
+    "MAX_CHARACTERS",
+    "MAX_NODES",
+    "MAX_REMEMBERED",
+    "Node",
+    "TooLargeError",
+    "errors",
+    "parse_javascript",
+    "parse_typescript",
+]
 
 MAX_NODES = 60_000
 """A larger tree is a bundle, which nobody reads and nothing here follows."""
 
 BROKEN = "ERROR"
-"""The token of a whole program that has pieces which are no JavaScript."""
+"""The token of a whole program that has pieces which are not of its language."""
 
-_MAX_CHARACTERS = 400_000
-_MAX_REMEMBERED = 20_000
+MAX_CHARACTERS = 400_000
+"""A longer program is a bundle too."""
 
-# Tokens without a name in the grammar that tell one construct from another.
-_TOKENS = frozenset({"get", "set", "static", "async", "*"})
-_TOKEN_PARENTS = frozenset({"method_definition", "field_definition", "function_declaration", "yield_expression"})
+MAX_REMEMBERED = 20_000
+"""A longer text is not worth the memory that its tree would take."""
+
+# Where comparisons could be type arguments the time of the parser grows with the square of the text. Ordinary programs
+# of the greatest length take a tenth of this.
+_MAX_SECONDS = 3.0
+_CHUNK = 2048
+_COMMENT = frozenset({"comment"})
+
+# Tokens without a name in the grammar that tell one construct from another, by the construct.
+_MODIFIERS = frozenset({"get", "set", "static", "async", "*"})
+_TOKENS = {
+    **dict.fromkeys(("method_definition", "field_definition", "function_declaration", "yield_expression"), _MODIFIERS),
+    "public_field_definition": frozenset({"static", "declare", "abstract"}),
+    **dict.fromkeys(("required_parameter", "optional_parameter"), frozenset({"readonly"})),
+    **dict.fromkeys(("import_statement", "import_specifier", "export_specifier"), frozenset({"type"})),
+    "export_statement": frozenset({"type", "namespace", "="}),
+}
+_NO_TOKENS: frozenset[str] = frozenset()
 
 
 class TooLargeError(Exception):
@@ -66,34 +93,68 @@ def _javascript() -> Any:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_javascript.language()))
 
 
+@cache
+def _typescript(*, jsx: bool) -> Any:
+    import tree_sitter
+    import tree_sitter_typescript
+
+    made = tree_sitter_typescript.language_tsx() if jsx else tree_sitter_typescript.language_typescript()
+    return tree_sitter.Parser(tree_sitter.Language(made))
+
+
 def parse_javascript(text: str) -> Node:
     """The program *text*; what is no JavaScript stands in nodes of kind ``ERROR``.
 
-    Raises :class:`TooLargeError` when it has more than :data:`MAX_NODES` nodes.
+    Raises :class:`TooLargeError` when it has more than :data:`MAX_NODES` nodes, more than :data:`MAX_CHARACTERS`
+    characters, or takes too long to read.
     """
-    if len(text) > _MAX_CHARACTERS:
-        raise TooLargeError
-    return _remembered(text) if len(text) <= _MAX_REMEMBERED else _read(text)
+    return _remembered(text) if len(text) <= MAX_REMEMBERED else _read(_javascript, text, _COMMENT)
+
+
+def parse_typescript(text: str, *, jsx: bool, without: frozenset[str]) -> Node:
+    """The program *text*, a new tree each time, without nodes of the kinds *without* as far as these have no errors.
+
+    *jsx*: as a ``.tsx`` file, where ``<T>value`` is no assertion. Otherwise like :func:`parse_javascript`.
+    """
+    return _read(lambda: _typescript(jsx=jsx), text, _COMMENT | without)
 
 
 # Steps repeat from file to file: each text is parsed once, for nobody changes a tree.
 @lru_cache(maxsize=64)
 def _remembered(text: str) -> Node:
-    return _read(text)
+    return _read(_javascript, text, _COMMENT)
 
 
-def _read(text: str) -> Node:
+def _read(parser: Callable[[], Any], text: str, without: frozenset[str]) -> Node:
+    if len(text) > MAX_CHARACTERS:
+        raise TooLargeError
     data = text.encode("utf-8", "surrogatepass")
-    root = _javascript().parse(data).root_node
+    root = _parsed(parser(), data).root_node
     if root.descendant_count > MAX_NODES:
         raise TooLargeError
-    copied = _copied(root, None if len(data) == len(text) else _characters(text))
+    copied = _copied(root, None if len(data) == len(text) else _characters(text), without)
     copied.tokens = (BROKEN,) if root.has_error else ()
     return copied
 
 
+def _parsed(parser: Any, data: bytes) -> Any:
+    """The tree of *data*, given piece by piece: when time is up, the parser is told that the text ends."""
+    end = time.thread_time() + _MAX_SECONDS
+    late = False
+
+    def read(offset: int, _point: object) -> bytes:
+        nonlocal late
+        late = late or time.thread_time() > end
+        return b"" if late else data[offset : offset + _CHUNK]
+
+    tree = parser.parse(read)
+    if late:
+        raise TooLargeError
+    return tree
+
+
 def errors(root: Node) -> list[Node]:
-    """The pieces of a program that are no JavaScript, in their order."""
+    """The pieces of a program that are not of its language, in their order."""
     if BROKEN not in root.tokens:
         return []
     found, pending = [], [root]
@@ -113,8 +174,8 @@ def _characters(text: str) -> Sequence[int]:
     return offsets
 
 
-def _copied(root: Any, characters: Sequence[int] | None) -> Node:
-    """The tree below *root* as plain nodes."""
+def _copied(root: Any, characters: Sequence[int] | None, without: frozenset[str]) -> Node:
+    """The tree below *root* as plain nodes; see :func:`_taken` for *without*."""
 
     def copy(node: Any) -> Node:
         start, end = node.start_byte, node.end_byte
@@ -127,7 +188,7 @@ def _copied(root: Any, characters: Sequence[int] | None) -> Node:
     parents = [top]
     going = cursor.goto_first_child()
     while going:
-        one = _taken(cursor, parents[-1], copy)
+        one = _taken(cursor, parents[-1], copy, without)
         if one is not None and cursor.goto_first_child():
             parents.append(one)
             continue
@@ -137,17 +198,20 @@ def _copied(root: Any, characters: Sequence[int] | None) -> Node:
     return top
 
 
-def _taken(cursor: Any, parent: Node, copy: Callable[[Any], Node]) -> Node | None:
-    """Puts what *cursor* is at below *parent*; the new node where there may be more below it."""
+def _taken(cursor: Any, parent: Node, copy: Callable[[Any], Node], without: frozenset[str]) -> Node | None:
+    """Puts what *cursor* is at below *parent*; the new node where there may be more below it.
+
+    Nodes of the kinds *without* are left out, unless something in them is not understood: that is to be told.
+    """
     node = cursor.node
     name = cursor.field_name
     if not node.is_named:
         if name is not None:
             parent.fields.setdefault(name, copy(node))
-        elif node.type in _TOKENS and parent.kind in _TOKEN_PARENTS:
+        elif node.type in _TOKENS.get(parent.kind, _NO_TOKENS):
             parent.tokens += (node.type,)
         return None
-    if node.type == "comment":
+    if node.type in without and not node.has_error:
         return None
     one = copy(node)
     parent.children.append(one)

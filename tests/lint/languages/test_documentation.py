@@ -11,7 +11,9 @@ from tests.lint.shell.execution import Snippet
 from tests.lint.shell.test_execution import followed as followed_shell
 
 PAGE = Path(__file__).parents[3] / "docs" / "lint-languages.md"
-BLOCK = re.compile(r"^```(python|perl|ruby|javascript|powershell|bat|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```(python|perl|ruby|javascript|typescript|powershell|bat|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 EXAMPLES = BLOCK.findall(PAGE.read_text())
 MARK = re.compile(r"(?:#|//|&? ?rem) (high|medium|low|none)$", re.IGNORECASE)
 
@@ -21,7 +23,7 @@ def test_examples(language: str, text: str) -> None:
     if language == "bash":
         result = followed_shell(Snippet("example", "bash", text))
     else:
-        result = followed({"bat": "cmd"}.get(language, language), text)
+        result = followed({"bat": "cmd", "typescript": "javascript"}.get(language, language), text)
     found: dict[int, str] = {}
     for leak in result.leaks:
         surest = max(taint.confidence for taint in leak.taints)

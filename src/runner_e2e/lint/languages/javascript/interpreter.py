@@ -16,6 +16,7 @@ from runner_e2e.lint.languages.javascript.octokit import client
 from runner_e2e.lint.languages.javascript.runtimes import GLOBALS
 from runner_e2e.lint.languages.javascript.starting import run_template, zx_dollar
 from runner_e2e.lint.languages.javascript.statements import Statements
+from runner_e2e.lint.languages.javascript.syntax import read
 from runner_e2e.lint.languages.javascript.toolkit import context_of, set_output
 from runner_e2e.lint.languages.javascript.values import (
     ANY,
@@ -28,28 +29,24 @@ from runner_e2e.lint.languages.javascript.values import (
     of_thing,
     text_of,
 )
-from runner_e2e.lint.tree import TooLargeError, errors, parse_javascript
+from runner_e2e.lint.tree import TooLargeError
 from runner_e2e.lint.values import Value
 
 if TYPE_CHECKING:
-    from runner_e2e.lint.languages.process import Process
     from runner_e2e.lint.source import Source
     from runner_e2e.lint.tree import Node
 
 __all__ = ["Interpreter"]
 
-_ENDINGS = ("", ".js", ".cjs", ".mjs", ".json", ".ts", "/index.js", "/index.cjs", "/index.mjs", "/index.ts")
-_MADE = ((".js", ".ts"), (".mjs", ".mts"), (".cjs", ".cts"))
+_FILES = (".js", ".cjs", ".mjs", ".json", ".ts", ".tsx", ".jsx")
+_INDEXES = tuple(f"/index{ending}" for ending in _FILES if ending != ".json")
+_MADE = ((".js", ".ts"), (".js", ".tsx"), (".jsx", ".tsx"), (".mjs", ".mts"), (".cjs", ".cts"))
 _MAX_MODULES = 100
 _ZX = re.compile(r"#!.*\bzx\b")
 
 
 class Interpreter(Statements):
     """Runs one program in one process."""
-
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._exports: list[Thing] = []
 
     def builtin(self, name: str) -> Js | None:
         """See :meth:`Machine.builtin`: made when it is first named."""
@@ -63,18 +60,12 @@ class Interpreter(Statements):
 
     # --- programs
 
-    def parse(self, source: Source) -> Node | None:
+    def parse(self, source: Source, path: str = "") -> Node | None:
         """The syntax of *source*, without types; None when it is too large, which is then reported, as what is no
-        JavaScript.
+        JavaScript. *path*: the file it is run as.
         """
         try:
-            root = parse_javascript(source.text)
-            wrong = errors(root)
-            if wrong:
-                from runner_e2e.lint.languages.javascript.types import without_types
-
-                other = parse_javascript(without_types(source.text))
-                root, wrong = min((root, wrong), (other, errors(other)), key=lambda one: len(one[1]))
+            root, wrong = read(source.text, path)
         except TooLargeError:
             self.process.give_up(0, min(1, len(source.text)), "a JavaScript program of this size is not followed")
             return None
@@ -85,7 +76,7 @@ class Interpreter(Statements):
 
     def run_program(self) -> None:
         """Runs the source of the process as its main module."""
-        root = self.parse(self.source)
+        root = self.parse(self.source, self.path)
         if root is None:
             return
         if _ZX.match(self.source.text):
@@ -133,18 +124,14 @@ class Interpreter(Statements):
         before = self.process.save()
         self.journals.append({})
         self.frames.append(frame)
-        self._exports.append(exports)
+        self.exporting.append(exports)
         self._statements(root.children)
-        self._exports.pop()
+        self.exporting.pop()
         self.frames.pop()
         self._returned(frame, UNDEFINED, before)
         self.scope, self.path, self.loops = saved
         found = module.cells["exports"].value
         return found if found is not None else UNDEFINED
-
-    def exports_here(self) -> Thing | None:
-        """See :meth:`ModuleStatements.exports_here`."""
-        return self._exports[-1] if self._exports else None
 
     # --- modules
 
@@ -198,7 +185,7 @@ class Interpreter(Statements):
         whole = posixpath.normpath(posixpath.join(directory, name))
         # TypeScript names the files that it would make.
         typed = [f"{whole[: -len(made)]}{own}" for made, own in _MADE if whole.endswith(made)]
-        return [*(whole + ending for ending in _ENDINGS), *typed]
+        return [*(whole + ending for ending in ("", *_FILES, *_INDEXES)), *typed]
 
     def _load(self, path: str, source: Source) -> Js:
         if len(self.modules) > _MAX_MODULES:
@@ -210,7 +197,7 @@ class Interpreter(Statements):
             return found
         self.modules[path] = of_thing(Thing())  # modules may require one another in a circle
         with self.process.within(source):
-            root = self.parse(source)
+            root = self.parse(source, path)
             found = self._run_module(root, path) if root is not None else of_thing(Thing("unknown", data=path))
         self.modules[path] = found
         return found

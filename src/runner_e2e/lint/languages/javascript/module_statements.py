@@ -10,6 +10,7 @@ from runner_e2e.lint.languages.javascript.values import Cell, Js, Thing, text_of
 from runner_e2e.lint.values import Value
 
 if TYPE_CHECKING:
+    from runner_e2e.lint.languages.process import Process
     from runner_e2e.lint.tree import Node
 
 __all__ = ["ModuleStatements"]
@@ -17,6 +18,11 @@ __all__ = ["ModuleStatements"]
 
 class ModuleStatements(Expressions):
     """Runs what ties modules together."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self.exporting: list[Thing] = []
+        """The objects ``exports`` of the modules and namespaces that run, the innermost last."""
 
     @abstractmethod
     def module(self, specifier: Value) -> Js:
@@ -58,7 +64,7 @@ class ModuleStatements(Expressions):
 
     def export(self, node: Node) -> None:
         """``export``."""
-        exports = self.exports_here()
+        exports = self.exporting[-1] if self.exporting else None
         declaration, value, source = node.get("declaration"), node.get("value"), node.get("source")
         if declaration is not None:
             self.run(declaration)
@@ -97,7 +103,3 @@ class ModuleStatements(Expressions):
         else:
             names = [node.get("name")]
         return [self.slice_of(name) for name in names if name is not None]
-
-    @abstractmethod
-    def exports_here(self) -> Thing | None:
-        """The object ``exports`` of the module that runs."""

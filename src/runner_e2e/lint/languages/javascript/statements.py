@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from runner_e2e.lint.languages.javascript.data import shown
 from runner_e2e.lint.languages.javascript.machine import Loop, Scope, Way
-from runner_e2e.lint.languages.javascript.module_statements import ModuleStatements
+from runner_e2e.lint.languages.javascript.typed_statements import TypedStatements
 from runner_e2e.lint.languages.javascript.values import (
     ANY,
     UNDEFINED,
@@ -34,7 +34,7 @@ _MAX_CASES = 64
 _MAX_WAYS = 200
 
 
-class Statements(ModuleStatements):
+class Statements(TypedStatements):
     """Runs statements."""
 
     # --- blocks
@@ -520,8 +520,11 @@ class Statements(ModuleStatements):
         "return_statement": _return,
         "throw_statement": _throw,
         "try_statement": _try,
-        "import_statement": ModuleStatements.import_names,
-        "export_statement": ModuleStatements.export,
+        "using_declaration": _declaration,
+        "import_statement": TypedStatements.import_names,
+        "export_statement": TypedStatements.export,
+        "enum_declaration": TypedStatements.enumeration,
+        "internal_module": TypedStatements.namespace,
     }
 
     _binders: Mapping[str, Callable[..., None]] = {

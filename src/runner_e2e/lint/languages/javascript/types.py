@@ -1,258 +1,202 @@
-"""TypeScript without its types: blanks stand in their place, so that every other character stays where it is.
+"""TypeScript as JavaScript: the tree that its own grammar gives, without types.
 
-Node.js runs such files in the same way ("type stripping"). This is no parser: it takes away what types look like where
-programs have them, and leaves the rest to the parser of JavaScript, which tells what it cannot read.
+What is left has the shape of the grammar of JavaScript, and every node stands where it stands in the text. Two
+statements that run and that JavaScript does not have are kept: ``enum_declaration`` and ``internal_module``, which is
+``namespace``.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-__all__ = ["without_types"]
+from runner_e2e.lint.tree import MAX_REMEMBERED, Node, errors, parse_typescript
 
-_HIDDEN = re.compile(
-    r"//[^\n]*|/\*(?:.*?\*/|.*)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`", re.DOTALL
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["parse_as_javascript"]
+
+# What says something to the compiler alone.
+_ONLY_TYPES = frozenset(
+    {
+        "abstract_method_signature",
+        "adding_type_annotation",
+        "ambient_declaration",
+        "asserts_annotation",
+        "function_signature",
+        "implements_clause",
+        "index_signature",
+        "interface_declaration",
+        "method_signature",
+        "omitting_type_annotation",
+        "opting_type_annotation",
+        "type_alias_declaration",
+        "type_annotation",
+        "type_arguments",
+        "type_parameters",
+        "type_predicate_annotation",
+    }
 )
-_BRACKET = re.compile(r"[()\[\]{}]")
-_OPENED_BY = {")": "(", "]": "[", "}": "{"}
-_LONGEST_LIST = 500
-"""Characters of parameters of types."""
-_MAX_CHARACTERS = 100_000
-_GUARD = re.compile(r"\s+is\s+")
-_MEMBER = re.compile(r"\s*(?:static\s+)?[#\w$]+")
-_PARAMETER = re.compile(r"[\w$]*")
-_INTERFACE = re.compile(r"^[ \t]*(?:export\s+)?(?:default\s+)?(?:declare\s+)?interface\s[^{]{0,500}\{", re.MULTILINE)
-_ALIAS = re.compile(r"^[ \t]*(?:export\s+)?(?:declare\s+)?type\s+[\w$]+\s*(?:<[^=\n]*>)?\s*=(?!=)", re.MULTILINE)
-_ONLY_TYPES = re.compile(
-    r"^[ \t]*(?:import\s+type\b(?!\s+from\b)|export\s+type\s*(?=[{*]))[^;\n{]*(?:\{[^}]{0,2000}\})?[^;\n]*;?",
-    re.MULTILINE,
+# What says something of the value in it, which is the first of its parts.
+_AROUND_A_VALUE = frozenset(
+    {
+        "as_expression",
+        "extends_clause",
+        "instantiation_expression",
+        "non_null_expression",
+        "satisfies_expression",
+        "type_assertion",
+    }
 )
-_NAMES = re.compile(r"^[ \t]*(?:import|export)\b(?:\s+[\w$]+\s*,)?\s*\{[^}]{0,2000}\}", re.MULTILINE)
-_TYPE_NAME = re.compile(r"\btype\s+[\w$]+(?:\s+as\s+[\w$]+)?\s*,?")
-_CLASS_LIST = re.compile(r"\bclass\s+[\w$]*\s*<")
-_MEMBER_END = re.compile(r"[;\n]")
-_DECLARED = re.compile(r"^[ \t]*(?:export\s+)?declare\s[^\n{]*;?$", re.MULTILINE)
-_GENERIC = re.compile(r"(?<=[\w$])<|(?<=[=(,:?] )<(?=[A-Z])|(?<=[(,])<(?=[A-Z])")
-_CLASS = re.compile(r"\bclass\b(?P<head>[^{;]{0,500})\{")
-_MODIFIERS = re.compile(r"(?:(?:private|public|protected|readonly|declare|override|abstract)\s+)+")
-_FIELD = re.compile(r"\s*(?:static\s+)?[#\w$]+\s*[?!]?\s*:")
-_VARIABLE = re.compile(r"\b(?:const|let|var)\s+(?:[\w$]+\s*!?\s*(?=:)|(?=[{\[]))")
-_CAST = re.compile(r"(?<=[\w$)\]}\"'`!])\s+(?:as|satisfies)\s+(?=[\w${(\[\"'])")
-_NOT_NULL = re.compile(r"(?<=[\w$)\]])!(?=[\s.,;)\]}:?\[(])(?!\s*=)")
-_NAME = re.compile(
-    r"(?:(?:keyof|typeof|readonly|unique|infer)\s+)*[\w$]+(?:\s*\.\s*[\w$]+)*|(?:\"[^\"\n]*\"|'[^'\n]*')"
+_COMPILER_ONLY = frozenset({"type", "namespace", "declare", "abstract"})
+_MODIFIERS = frozenset({"accessibility_modifier", "override_modifier"})
+_PARAMETERS = frozenset({"required_parameter", "optional_parameter"})
+_RENAMED = {
+    "abstract_class_declaration": "class_declaration",
+    "module": "internal_module",
+    "nested_identifier": "member_expression",
+    "public_field_definition": "field_definition",
+    "type_identifier": "identifier",  # the name of a class
+}
+
+# What the grammar does not know, and what is read in its place, with blanks behind it. None of these can be an
+# expression, and what a string says is taken from the text itself.
+_REWRITTEN = (
+    (re.compile(r"\b(?:await[ \t]+)?using(?=[ \t]+[\w$]+\s*[:=])"), "const"),
+    (re.compile(r"(?<=\bstatic )accessor(?=\s+[#\w$\[\"'])|(?<=\boverride )accessor(?=\s+[#\w$\[\"'])"), ""),
+    (re.compile(r"(?<=\bexport type)\s+\*(?:\s*as\s+[\w$]+)?(?=\s*from\b)"), "{}"),
+    (re.compile(r"(?<=[<,])\s*(?:in\s+out|in|out)(?=\s+[A-Z]\w*\s*(?:[,>=]|extends\b))"), ""),
+    (re.compile(r"\bimport\([\"'][\w@./:-]+[\"']\)(?=\.[A-Z]\w*(?:<|\[\]))"), "_"),
 )
-_SPACE = re.compile(r"\s*")
-_NO_LIST = frozenset({"if", "for", "while", "switch", "with", "return", "await"})
-_WORD_BEFORE = re.compile(r"[\w$]+$")
 
 
-def without_types(text: str) -> str:
-    """*text* with blanks in the place of its types, of the same length and lines; a bundle stays as it is."""
-    return _Eraser(text).erased() if len(text) <= _MAX_CHARACTERS else text
+def parse_as_javascript(text: str, *, jsx: bool) -> Node:
+    """The program *text*, which is TypeScript, as a tree of JavaScript.
+
+    What is no TypeScript stands in nodes of kind ``ERROR``. *jsx*: as a ``.tsx`` file. Raises
+    :class:`~runner_e2e.lint.tree.TooLargeError`.
+    """
+    return _remembered(text, jsx=jsx) if len(text) <= MAX_REMEMBERED else _read(text, jsx=jsx)
 
 
-class _Eraser:
-    def __init__(self, text: str) -> None:
-        self.out = list(text)
-        # Strings and comments hold nothing that counts here, and keep their length.
-        self.text = _HIDDEN.sub(lambda found: _hidden(found[0]), text)
-        self.closing = _brackets(self.text)
-
-    def erased(self) -> str:
-        for pattern in (_ONLY_TYPES, _DECLARED):
-            for found in pattern.finditer(self.text):
-                self.blank(*found.span())
-        for found in _NAMES.finditer(self.text):
-            for name in _TYPE_NAME.finditer(self.text, *found.span()):
-                self.blank(*name.span())
-        for found in _INTERFACE.finditer(self.text):
-            self.blank(found.start(), self.matching(found.end() - 1) + 1)
-        for found in _ALIAS.finditer(self.text):
-            self.blank(found.start(), self.type_end(found.end()))
-        self.classes()
-        self.generics()
-        self.lists()
-        for found in _VARIABLE.finditer(self.text):
-            end = found.end()
-            self.annotation(self.matching(end) + 1 if self.text[end : end + 1] in ("{", "[") else end)
-        for found in _CAST.finditer(self.text):
-            line = self.text[self.text.rfind("\n", 0, found.start()) + 1 : found.start()].lstrip()
-            if not line.startswith(("import ", "export {", "export *")):
-                self.blank(found.start(), self.type_end(found.end()))
-        for found in _NOT_NULL.finditer(self.text):
-            self.blank(*found.span())
-        return "".join(self.out)
-
-    def blank(self, start: int, end: int) -> None:
-        """Takes ``[start, end)`` away, but for line ends."""
-        for index in range(start, min(end, len(self.out))):
-            if self.out[index] != "\n":
-                self.out[index] = " "
-        middle = "".join("\n" if one == "\n" else " " for one in self.text[start:end])
-        self.text = self.text[:start] + middle + self.text[end:]
-
-    def matching(self, start: int) -> int:
-        """The bracket that closes the one at *start*; the end of the text where none does."""
-        if self.text[start] != "<":
-            return self.closing.get(start, len(self.text) - 1)
-        depth = 0
-        for index in range(start, min(start + _LONGEST_LIST, len(self.text))):
-            char = self.text[index]
-            if char == "<":
-                depth += 1
-            elif char == ">" and self.text[index - 1] != "=":
-                depth -= 1
-                if depth == 0:
-                    return index
-        return start
-
-    def skip(self, index: int) -> int:
-        found = _SPACE.match(self.text, index)
-        return found.end() if found is not None else index
-
-    def type_end(self, start: int) -> int:
-        """The end of the type that begins at *start*."""
-        index = end = start
-        while True:
-            index = self.skip(index)
-            while self.text[index : index + 1] in ("|", "&"):
-                index = self.skip(index + 1)
-            following = self.part_end(index)
-            if following is None:
-                return end
-            end, index = following
-            if index > end:  # the type goes on: a function, a guard
-                continue
-            while self.text[end : end + 1] in ("<", "[") and self.matching(end) > end:
-                end = self.matching(end) + 1
-            index = self.skip(end)
-            if self.text[index : index + 1] not in ("|", "&") or self.text[index : index + 2] in ("||", "&&"):
-                return end
-
-    def part_end(self, index: int) -> tuple[int, int] | None:
-        """The end of one part of a type at *index*, and where the type goes on, which may be behind that."""
-        char = self.text[index : index + 1]
-        if char and char in "({[":
-            end = self.matching(index) + 1
-            arrow = self.skip(end)
-            return (end, arrow + 2) if char == "(" and self.text.startswith("=>", arrow) else (end, end)
-        found = _NAME.match(self.text, index)
-        if found is None:
-            return None
-        guard = _GUARD.match(self.text, found.end())
-        return (found.end(), found.end() if guard is None else guard.end())
-
-    def annotation(self, start: int) -> None:
-        """Takes ``: Type`` away, where that stands at *start*."""
-        index = self.skip(start)
-        if self.text[index : index + 1] in ("?", "!"):
-            index = self.skip(index + 1)
-        if self.text[index : index + 1] == ":":
-            self.blank(start, self.type_end(index + 1))
-
-    def classes(self) -> None:
-        """Heads of classes, modifiers and types of fields."""
-        for found in _CLASS_LIST.finditer(self.text):
-            self.blank(found.end() - 1, self.matching(found.end() - 1) + 1)
-        for found in _CLASS.finditer(self.text):
-            head = found["head"]
-            begin = found.start("head")
-            implements = re.search(r"\bimplements\b", head)
-            if implements is not None:
-                self.blank(begin + implements.start(), found.end("head"))
-            angle = self.text.find("<", begin, found.end("head"))
-            while angle >= 0:
-                self.blank(angle, self.matching(angle) + 1)
-                angle = self.text.find("<", angle, found.end("head"))
-            self.members(found.end(), self.matching(found.end() - 1))
-
-    def members(self, start: int, end: int) -> None:
-        index = start
-        while index < end:
-            index, modifiers = self.modifiers(index)
-            if "abstract" in modifiers:
-                ended = _MEMBER_END.search(self.text, index, end)
-                self.blank(index, ended.end() if ended is not None else end)
-            field = _FIELD.match(self.text, index)
-            if field is not None:
-                name = _MEMBER.match(self.text, index)
-                self.annotation(name.end() if name is not None else index)
-            while index < end and self.text[index] not in ";\n":
-                index = self.matching(index) if self.text[index] in "({[" else index
-                index += 1
-            index += 1
-
-    def modifiers(self, start: int) -> tuple[int, str]:
-        """Takes away the modifiers at *start*; where what they modify begins, and what they were."""
-        index = self.skip(start)
-        found = _MODIFIERS.match(self.text, index)
-        if found is None:
-            return index, ""
-        self.blank(*found.span())
-        return found.end(), found[0]
-
-    def generics(self) -> None:
-        """``new Map<string, string>()``, ``call<T>(…)``, ``<T>(x) => …``."""
-        for found in _GENERIC.finditer(self.text):
-            end = self.matching(found.start()) + 1
-            inner = self.text[found.start() + 1 : end - 1]
-            if self.text[end : end + 1] == "(" and re.fullmatch(r"[\w\s$,.|&\[\]{}:;?=<>()-]*", inner):
-                self.blank(found.start(), end)
-
-    def lists(self) -> None:
-        """Parameters of functions, and what these return."""
-        index = self.text.find("(")
-        while index >= 0:
-            end = self.matching(index)
-            before = _WORD_BEFORE.search(self.text[max(0, index - 40) : index].rstrip())
-            after = self.skip(end + 1)
-            result = self.type_end(after + 1) if self.text[after : after + 1] == ":" else after
-            rest = self.skip(result)
-            arrow, body = self.text.startswith("=>", rest), self.text[rest : rest + 1] == "{"
-            if arrow or (body and before is not None and before[0] not in _NO_LIST):
-                self.blank(after, result)
-                self.parameters(index + 1, end)
-            index = self.text.find("(", index + 1)
-
-    def parameters(self, start: int, end: int) -> None:
-        index = start
-        while index < end:
-            index, _ = self.modifiers(index)
-            index += 3 if self.text.startswith("...", index) else 0
-            if self.text[index : index + 1] in ("{", "["):
-                index = self.matching(index) + 1
-            else:
-                name = _PARAMETER.match(self.text, index)
-                own, index = index, name.end() if name is not None else index
-                if name is not None and name[0] == "this":
-                    self.blank(own, index)
-                    self.annotation(index)
-                    after = self.skip(index)
-                    self.blank(after, after + (self.text[after] == ","))
-                    index = after + 1
-                    continue
-            self.annotation(index)
-            while index < end and self.text[index] != ",":
-                index = self.matching(index) if self.text[index] in "({[" else index
-                index += 1
-            index += 1
+@lru_cache(maxsize=64)
+def _remembered(text: str, *, jsx: bool) -> Node:
+    return _read(text, jsx=jsx)
 
 
-def _brackets(text: str) -> dict[int, int]:
-    """Where each bracket is closed."""
-    found: dict[int, int] = {}
-    open_ones: dict[str, list[int]] = {"(": [], "[": [], "{": []}
-    for bracket in _BRACKET.finditer(text):
-        if bracket[0] in open_ones:
-            open_ones[bracket[0]].append(bracket.start())
-        elif begun := open_ones[_OPENED_BY[bracket[0]]]:
-            found[begun.pop()] = bracket.start()
-    return found
+def _read(text: str, *, jsx: bool) -> Node:
+    root = parse_typescript(text, jsx=jsx, without=_ONLY_TYPES)
+    wrong = errors(root)
+    if wrong and (other := _rewritten(text)) != text:
+        root = parse_typescript(other, jsx=jsx, without=_ONLY_TYPES)
+        wrong = errors(root)
+    _simplify(root)
+    if wrong:
+        kept = set(map(id, errors(root)))
+        root.children += [Node("ERROR", one.start, one.end) for one in wrong if id(one) not in kept]
+    return root
 
 
-def _hidden(found: str) -> str:
-    """Text of the same length and lines in which nothing is meant."""
-    quote = found[0] if found[0] in "\"'`" else " "
-    inner = "".join("\n" if one == "\n" else "x" if quote != " " else " " for one in found[1:-1])
-    return f"{quote}{inner}{quote}" if len(found) > 1 else found
+def _rewritten(text: str) -> str:
+    for pattern, other in _REWRITTEN:
+        text = pattern.sub(lambda found, other=other: other.ljust(len(found[0])), text)  # type: ignore[misc]
+    return text
+
+
+def _simplify(root: Node) -> None:
+    """Takes types out of the tree below *root*."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node.kind == "method_definition":
+            _assign_properties(node)
+        changed = {id(child): plain for child in node.children if (plain := _plain(child)) is not child}
+        if changed:
+            node.children = _existing(changed.get(id(child), child) for child in node.children)
+            fields = {name: changed.get(id(one), one) for name, one in node.fields.items()}
+            node.fields = {name: one for name, one in fields.items() if one is not None}
+        pending += node.children
+
+
+def _existing(nodes: Iterable[Node | None]) -> list[Node]:
+    return [one for one in nodes if one is not None]
+
+
+def _plain(node: Node) -> Node | None:
+    """What stands for *node* in JavaScript; None where nothing does."""
+    while node.kind in _AROUND_A_VALUE and node.children:
+        node = node.children[0]
+    if node.kind in _ONLY_TYPES or node.kind in _MODIFIERS or not _COMPILER_ONLY.isdisjoint(node.tokens):
+        return None
+    if node.kind in _PARAMETERS:
+        return _parameter(node)
+    if node.kind == "public_field_definition":
+        node.fields = {"property" if name == "name" else name: one for name, one in node.fields.items()}
+    elif node.kind == "class_heritage":
+        return node if any(one.kind == "extends_clause" for one in node.children) else None
+    elif node.kind == "expression_statement" and [one.kind for one in node.children] == ["internal_module"]:
+        node = node.children[0]
+    elif node.kind == "import_alias":
+        return _alias(node)
+    node.kind = _RENAMED.get(node.kind, node.kind)
+    return _inner_namespaces(node) if node.kind == "internal_module" else node
+
+
+def _parameter(node: Node) -> Node | None:
+    pattern, value = node.get("pattern"), node.get("value")
+    if pattern is None or pattern.kind == "this":
+        return None
+    return pattern if value is None else _node("assignment_pattern", node, left=pattern, right=value)
+
+
+def _alias(node: Node) -> Node:
+    """``import name = other.name``."""
+    declarator = _node("variable_declarator", node, name=node.children[0], value=node.children[-1])
+    made = _node("lexical_declaration", node, declarator)
+    made.fields = {"kind": Node("const", node.start, declarator.children[0].start)}
+    return made
+
+
+def _inner_namespaces(node: Node) -> Node:
+    """``namespace A.B { … }`` as a namespace in a namespace."""
+    name, body = node.get("name"), node.get("body")
+    while name is not None and body is not None and name.kind in {"nested_identifier", "member_expression"}:
+        inner = _node("internal_module", node, name=name.children[-1], body=body)
+        body = _node("statement_block", body, _node("export_statement", node, declaration=inner))
+        name = name.children[0]
+        node = _node("internal_module", node, name=name, body=body)
+    return node
+
+
+def _assign_properties(method: Node) -> None:
+    """What a constructor does with parameters that are properties: ``private id`` is ``this.id = id``."""
+    parameters, body = method.get("parameters"), method.get("body")
+    if parameters is None or body is None:
+        return
+    made: list[Node] = []
+    for one in parameters.children:
+        name = one.get("pattern")
+        is_property = "readonly" in one.tokens or any(part.kind in _MODIFIERS for part in one.children)
+        if one.kind in _PARAMETERS and is_property and name is not None and name.kind == "identifier":
+            this, own = _node("this", name), _node("property_identifier", name)
+            member = _node("member_expression", name, object=this, property=own)
+            assignment = _node("assignment_expression", name, left=member, right=_node("identifier", name))
+            made.append(_node("expression_statement", name, assignment))
+    place = 1 if body.children and _calls_super(body.children[0]) else 0
+    body.children[place:place] = made
+
+
+def _calls_super(statement: Node) -> bool:
+    call = statement.children[0] if statement.kind == "expression_statement" and statement.children else None
+    function = call.get("function") if call is not None else None
+    return function is not None and function.kind == "super"
+
+
+def _node(kind: str, place: Node, *parts: Node, **fields: Node) -> Node:
+    """A node where *place* is, of *parts* and, behind these, *fields*."""
+    made = Node(kind, place.start, place.end)
+    made.children = [*parts, *fields.values()]
+    made.fields = fields
+    return made
