@@ -20,7 +20,9 @@ WHEELS = HERE.parent / ".venv" / "wheels"
 # Program looked for -> Debian and Ubuntu package that brings it.
 PACKAGES = {
     "bwrap": "bubblewrap",
+    "cpio": "cpio",
     "curl": "curl",
+    "envsubst": "gettext-base",
     "gcc": "gcc",
     "git": "git",
     "mkfs.erofs": "erofs-utils",
@@ -30,6 +32,10 @@ PACKAGES = {
     "shellcheck": "shellcheck",
     "strace": "strace",
     "sudo": "sudo",
+    "unzip": "unzip",
+    "wget": "wget",
+    "xz": "xz-utils",
+    "zip": "zip",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner_e2e.lint.artifacts import Artifacts, fetched, packed
+from runner_e2e.lint.artifacts import Artifacts, packed
 from runner_e2e.lint.contexts import confidential
 from runner_e2e.lint.job_state import JobState
 from runner_e2e.lint.shell import Files
@@ -145,31 +145,7 @@ def test_the_version_changes_with_what_is_kept(artifacts: Artifacts) -> None:
     artifacts.upload(given(name="plain", path="plain.txt"), state(CONTENTS), same)
     assert artifacts.version == before
     artifacts.upload(given(name="new", path="a.txt"), state(CONTENTS), same)
-    assert artifacts.version == before + 1
-
-
-# --- gh run download
-
-
-@pytest.mark.parametrize(
-    ("command", "fetches"),
-    [
-        ('gh run download "$GITHUB_RUN_ID" -n x', [{"name": "x", "path": "."}]),
-        ("gh run download ${{ github.run_id }} --name=x --dir in", [{"name": "x", "path": "in"}]),
-        ("gh run download -nx", [{"name": "x", "path": "."}]),
-        ("gh run download $RUN_ID", [{"pattern": "*", "path": "."}]),
-        ("gh run download $RUN_ID -p 'x*' -D in", [{"pattern": "x*", "path": "in"}]),
-        ("gh run download $RUN_ID -n x -n y -D z", [{"name": "x", "path": "z/x"}, {"name": "y", "path": "z/y"}]),
-        ("gh run download \\\n  $RUN_ID \\\n  --name x && tool", [{"name": "x", "path": "."}]),
-        ('gh run download -n "x-$N"', [{"name": None, "path": "."}]),
-        ("gh run download 123 -n x", []),
-        ("gh run download $RUN_ID -R o/r -n x", []),
-        ("gh run download 'x", []),
-        ("gh run view $RUN_ID", []),
-    ],
-)
-def test_what_gh_fetches(command: str, fetches: list[dict[str, str | None]]) -> None:
-    assert [{name: value.constant for name, value in given.items()} for _, _, given in fetched(command)] == fetches
+    assert artifacts.version > before
 
 
 # --- Caches
@@ -207,8 +183,9 @@ def test_a_cache_is_found_by_paths_and_key(asked: dict[str, Value], confidence: 
 def test_a_cache_is_saved_once() -> None:
     artifacts, later = Artifacts(), state()
     artifacts.save(cache("out", "k"), written("out/a"))
+    saved = artifacts.version
     artifacts.save(cache("out", "k"), written("out/b"))
     artifacts.save(cache("other", "k"), written("out/b"))
-    assert artifacts.version == 1
+    assert artifacts.version == saved > 0
     artifacts.restore(cache("out", "k"), later, lambda value: value)
     assert set(later.files.contents) == {(f"{WORKSPACE}/out/a",)}

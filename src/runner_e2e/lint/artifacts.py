@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.contexts import WORKSPACE
 from runner_e2e.lint.globs import Globs
+from runner_e2e.lint.shell.archives import is_member, labels_of
 from runner_e2e.lint.values import Confidence, Hole, Value, normal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from runner_e2e.lint.job_state import JobState
     from runner_e2e.lint.shell.results import Files
@@ -38,15 +39,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 _FIRST_HOLE = 0xE000
 _LAST_HOLE = 0xF8FF
 _HOME = "/~"
-_FETCH = re.compile(r"\bgh\s+run\s+download\b(?P<arguments>(?:\\\n|[^\n;&|#])*)")
-_FETCH_OPTIONS = {
-    **dict.fromkeys(("-n", "--name"), "name"),
-    **dict.fromkeys(("-D", "--dir"), "dir"),
-    **dict.fromkeys(("-p", "--pattern"), "pattern"),
-    **dict.fromkeys(("-R", "--repo"), "repo"),
-}
-_EXPRESSION = re.compile(r"\$\{\{.*?\}\}")
-_SUBSTITUTED = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\$\([^)]*\)|\$\w+")
+_VERSIONS = count(1)
 _TRUE = frozenset({"true", "True", "TRUE"})
 
 
@@ -58,16 +51,28 @@ class Artifacts:
     def __init__(self) -> None:
         self._kept: dict[Value, dict[Text, Value]] = {}
         self._caches: dict[tuple[Value, Value], dict[Text, Value]] = {}
-        self.version = 0
-        """Another number whenever something was uploaded or saved."""
+        self._members: dict[Text, Value] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """See :attr:`Uploads.version`; a cache counts too."""
+        return self._version
+
+    @property
+    def members(self) -> Mapping[Text, Value]:
+        """See :attr:`Uploads.members`."""
+        return self._members
 
     def upload(self, given: Mapping[str, Value], state: JobState, noted: Noted) -> None:
         """``actions/upload-artifact`` with the inputs *given*; *noted* adds a place to the way of a value."""
         paths = given.get("path")
-        if paths is None or not any(content.taints for content in state.files.contents.values()):
+        contents = state.files.contents
+        if paths is None or not any(map(labels_of, contents.items())):
             return
         for patterns in paths.texts:
-            files = packed(patterns, state.files.contents)
+            files = packed(patterns, contents)
+            self._keep_members(contents)
             self._put(given.get("name", _DEFAULT), {path: noted(content) for path, content in files.items()})
 
     def merge(self, given: Mapping[str, Value]) -> None:
@@ -79,7 +84,10 @@ class Artifacts:
         kept = self._kept.setdefault(name, {}) if files else {}
         if any(kept.get(path) != content for path, content in files.items()):
             kept.update(files)
-            self.version += 1
+            self._version = next(_VERSIONS)
+
+    def _keep_members(self, contents: Mapping[Text, Value]) -> None:
+        self._members |= {path: content for path, content in contents.items() if is_member(path)}
 
     def download(self, given: Mapping[str, Value], state: JobState, noted: Noted) -> None:
         """``actions/download-artifact``: the files are there for the next steps."""
@@ -87,7 +95,7 @@ class Artifacts:
             return
         target = given.get("path", Value.literal(".")).texts[0]
         folders = not {"name", "artifact-ids"} & given.keys() and not _is_true(given.get("merge-multiple"))
-        contents = dict(state.files.contents)
+        contents = {**state.files.contents, **self._members}
         for path, content in self._chosen(given, folders=folders):
             contents[_absolute((*target, "/", *path))] = noted(content)
         state.files = replace(state.files, contents=contents)
@@ -101,14 +109,15 @@ class Artifacts:
         contents = {path: content for each in found for path, content in each.values()}
         if contents:
             self._caches[paths, key] = contents
-            self.version += 1
+            self._keep_members(files.contents)
+            self._version = next(_VERSIONS)
 
     def restore(self, given: Mapping[str, Value], state: JobState, noted: Noted) -> None:
         """``actions/cache`` and ``actions/cache/restore``: the files are there for the next steps."""
         paths, wanted = given.get("path"), given.get("key")
         if paths is None or wanted is None or not self._caches:
             return
-        contents = dict(state.files.contents)
+        contents = {**state.files.contents, **self._members}
         for (saved, key), files in self._caches.items():
             sure = _same(key, wanted) if saved == paths else False
             if sure is False and saved == paths and any(_may_begin(key, text) for text in _restore_keys(given)):
@@ -119,73 +128,19 @@ class Artifacts:
 
     def _chosen(self, given: Mapping[str, Value], *, folders: bool) -> Iterator[tuple[Text, Value]]:
         """The files that the inputs of a download ask for; *folders*: each artifact in one of its name."""
-        wanted = given.get("name")
-        patterns = given.get("pattern")
+        wanted, patterns = given.get("name"), given.get("pattern")
+        names = (wanted,) if wanted is not None and patterns is None else ()
+        for name, path, content in self.fetch(names, (patterns,) if patterns is not None else ()):
+            yield normal((*name, "/", *path) if folders else path), content
+
+    def fetch(self, names: Sequence[Value], patterns: Sequence[Value]) -> Iterator[tuple[Text, Text, Value]]:
+        """See :meth:`Uploads.fetch`."""
         for name, files in self._kept.items():
-            sure: bool | None = True
-            if wanted is not None and patterns is None:
-                sure = _same(name, wanted)
-            elif patterns is not None:
-                sure = _matches(name, patterns)
-            if sure is False:
-                continue
-            for path, content in files.items():
-                value = content if sure else content.weakened(Confidence.MEDIUM)
-                yield normal((*name.texts[0], "/", *path) if folders else path), value
-
-
-def fetched(script: str) -> Iterator[tuple[int, int, dict[str, Value]]]:
-    """The calls of ``gh run download`` in a script that fetch artifacts of this run: where they stand, and what they
-    would give ``actions/download-artifact``.
-
-    The command lines are read as they are written: names that a variable holds may be any.
-    """
-    for found in _FETCH.finditer(script):
-        try:
-            line = found["arguments"].replace("\\\n", " ")
-            words = shlex.split(_EXPRESSION.sub(lambda one: one[0].replace(" ", ""), line))
-        except ValueError:  # a quote that does not end
-            continue
-        given, operands = _fetch_options(words)
-        if operands[1:] or {"repo"} & given.keys() or not _is_this_run(operands):
-            continue
-        folder, names = given.get("dir", ["."])[-1], given.get("name", [])
-        several = len(names) > 1
-        for name in names:
-            path = posixpath.join(folder, name) if several else folder
-            yield found.start(), found.end(), _inputs(name=name, path=path)
-        if not names:
-            yield found.start(), found.end(), _inputs(pattern=given.get("pattern", ["*"])[-1], path=folder)
-
-
-def _fetch_options(words: list[str]) -> tuple[dict[str, list[str]], list[str]]:
-    found: dict[str, list[str]] = {}
-    operands: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        option, equals, value = word.partition("=")
-        if option in _FETCH_OPTIONS:
-            found.setdefault(_FETCH_OPTIONS[option], []).append(value if equals else next(rest, ""))
-        elif word[:2] in _FETCH_OPTIONS:
-            found.setdefault(_FETCH_OPTIONS[word[:2]], []).append(word[2:])
-        elif not word.startswith("-"):
-            operands.append(word)
-    return found, operands
-
-
-def _is_this_run(operands: list[str]) -> bool:
-    """Whether the run that is named, or none, may be this one."""
-    return not operands or re.search(r"run_?id", operands[0], re.IGNORECASE) is not None
-
-
-def _inputs(**given: str) -> dict[str, Value]:
-    """The inputs of an action; what a shell would put in is not known."""
-    return {name: _with_unknown(text) for name, text in given.items()}
-
-
-def _with_unknown(text: str) -> Value:
-    pieces = [piece for each in _SUBSTITUTED.split(text) for piece in (each, Hole())]
-    return Value((normal(pieces[:-1]),))
+            found = {_same(name, wanted) for wanted in names} | {_matches(name, pattern) for pattern in patterns}
+            sure = True if not found or True in found else None if None in found else False
+            if sure is not False:
+                for path, content in files.items():
+                    yield name.texts[0], path, content if sure else content.weakened(Confidence.MEDIUM)
 
 
 def packed(patterns: Text, contents: Mapping[Text, Value]) -> dict[Text, Value]:
@@ -206,7 +161,7 @@ def _matching(patterns: Text, contents: Mapping[Text, Value]) -> tuple[list[str]
         path, _ = _encoded(key, "")
         if key and isinstance(key[0], Hole) and key[0].symbol == "$HOME":
             path = _HOME + path[1:]
-        if content.taints and path.startswith("/") and chosen.match(path) and not left_out.match(path):
+        if labels_of((key, content)) and path.startswith("/") and chosen.match(path) and not left_out.match(path):
             found[path] = (key, content)
     return taken, found
 

@@ -188,6 +188,7 @@ def github_context(workflow: Workflow | None, names: frozenset[str]) -> Data:
             "path": Known(PROCESS_ENVIRONMENT["GITHUB_PATH"]),
             "api_url": Textual(_unknown_variable("GITHUB_API_URL")),
             "graphql_url": Textual(_unknown_variable("GITHUB_GRAPHQL_URL")),
+            "run_id": Textual(_unknown_variable("GITHUB_RUN_ID")),
             "step_summary": Known(PROCESS_ENVIRONMENT["GITHUB_STEP_SUMMARY"]),
         },
         others=_TEXT,

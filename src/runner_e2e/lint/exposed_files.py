@@ -108,12 +108,14 @@ def _read_by(taint: Taint, reader: Reader, node: Scalar, who: str) -> Taint:
 
 
 def _exposed(run: Run, step: Step, state: JobState, visible: Visible) -> Iterator[tuple[str, Value]]:
+    from runner_e2e.lint.shell.archives import is_member
     from runner_e2e.lint.shell.git import holds_copies
 
     for path, content in state.files.contents.items():
         # What bash names `/dev/fd/…` is a pipe, gone with the shell of its step.
         is_pipe = bool(path) and isinstance(path[0], str) and path[0].startswith("/dev/")
-        if content.taints and path != (EVENT_PATH,) and not is_pipe and not holds_copies(path):
+        held = is_pipe or is_member(path) or holds_copies(path)
+        if content.taints and path != (EVENT_PATH,) and not held:
             yield f"the file `{_shown(path)}`", content
     if step.uses is not None and own_command(run, step.uses, step):
         return  # it takes the id out of every variable before it starts anything

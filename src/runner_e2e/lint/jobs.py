@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.repository import Document
     from runner_e2e.lint.run import Run
     from runner_e2e.lint.texts import Reader
-    from runner_e2e.lint.values import Label, Step, Value
+    from runner_e2e.lint.values import Label, Step, Text, Value
     from runner_e2e.lint.workflow import Job
     from runner_e2e.yaml_positions import Node
 
@@ -142,17 +142,18 @@ def run_action(run: Run, document: Document) -> None:
     reader = run.reader(document)
     scope = Scope(reader=reader, contexts=contexts, inherited={"GITHUB_ACTION_PATH": UNKNOWN})
     masks = Masks(any_caller=True)
-    state = JobState(environment={}, files=_event_file(contexts["github"]), masks=masks)
+    state = JobState(environment={}, files=_first_files(run, contexts["github"]), masks=masks)
     StepRunner(run, state, scope, use_action).run_all(action.steps)
     for step in action.steps:
         reader.check_condition(step.condition)
     reader.check_syntax(document.root)
 
 
-def _event_file(github: Data) -> Files:
+def _first_files(run: Run, github: Data) -> Files:
     """The files a job starts with: the event, which holds the inputs."""
     event = github.get("event") if isinstance(github, Dictionary) else NULL
-    return Files(contents={(EVENT_PATH,): to_json(event)}) if taints_of(event) else Files()
+    contents: dict[Text, Value] = {(EVENT_PATH,): to_json(event)} if taints_of(event) else {}
+    return Files(contents=contents, artifacts=run.artifacts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +171,7 @@ class _WorkflowRunner:
         self.workflow = workflow
         self.contexts = contexts
         self.environment = read_environment(run, self.reader, workflow.env, contexts)
-        self.files = _event_file(contexts["github"])
+        self.files = _first_files(run, contexts["github"])
         self.matrix_keys = MatrixKeys.of(document.text, run.names)
         self.results: dict[str, Data] = {}
 

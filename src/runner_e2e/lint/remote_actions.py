@@ -13,9 +13,10 @@ from runner_e2e.lint.contexts import secret
 from runner_e2e.lint.expression_data import NUMBER, Choice, Data, Dictionary, Known, Textual, of_value
 from runner_e2e.lint.languages import ANALYSERS
 from runner_e2e.lint.records import cached_property, dataclass
+from runner_e2e.lint.shell.archives import labels_of, revealed
 from runner_e2e.lint.sighting import Sighting, Surface
 from runner_e2e.lint.steps import step_data
-from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Script, Value
+from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Script, Value, merged
 from runner_e2e.lint.workflow import entries
 from runner_e2e.yaml_positions import Scalar
 
@@ -344,9 +345,11 @@ class _Call:
             if not path or path.startswith(("!", "#")):
                 continue
             files = packed(("\n".join((path, *left_out)),), self.runner.state.files.contents)
-            for content in files.values():
+            for member in files.items():
                 start = max(given.node.value.find(path), 0)
-                place = _Place(start, start + len(path), content.taints)
+                within = revealed(member[1], self.runner.state.files.contents).taints
+                taints = merged((*labels_of(member), *within))
+                place = _Place(start, start + len(path), taints)
                 reach = Reach(surface=Surface.FILE, subject=f"`{path}`")
                 _report(self.runner, given, place, reach, advice=self.use.name)
 

@@ -68,6 +68,7 @@ class Repetitions:
             tuple(environment),
             tuple(files.contents),
             checkouts,
+            files.artifacts.version if files.artifacts is not None else 0,
             replace(options, deadline=None),
             given,
             _pattern(ways, script.origin),

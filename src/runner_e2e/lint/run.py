@@ -110,6 +110,7 @@ class Run:
             or any(value.taints for value in environment.values())
             or any(value.taints for value in files.contents.values())
             or any(value.taints for value in others)
+            or self.artifacts.version > 0
             or any(name in script.text for name in self.names.environment)
         )
 

@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from runner_e2e.lint.artifacts import fetched
 from runner_e2e.lint.contexts import OUTCOMES, WORKSPACE, Contexts, confidential
 from runner_e2e.lint.exposed_files import checks_out_others, report_exposed
 from runner_e2e.lint.expression_data import NULL, Choice, Data, Dictionary, Textual, as_value, of_value
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from runner_e2e.lint.run import Run
     from runner_e2e.lint.shell.results import Files, ShellResult
     from runner_e2e.lint.texts import Reader
-    from runner_e2e.lint.values import Script
     from runner_e2e.lint.workflow import Step
     from runner_e2e.yaml_positions import Node
 
@@ -172,7 +170,6 @@ class StepRunner:
                 )
         shell, arguments = self._shell(step, visible)
         directory = self._directory(step, visible)
-        self._fetch(script, directory)
         unnamed = self._unnamed(script.text, visible)
         language = language_of(shell.language) if shell.posix is None else ""
         given = (*arguments, state.path, *unnamed.values())
@@ -200,18 +197,6 @@ class StepRunner:
         )
         run.take(result, state.masks)
         return self.after(result)
-
-    def _fetch(self, script: Script, directory: Value) -> None:
-        """The files of artifacts that the script fetches: they are there from its beginning."""
-        for start, end, given in fetched(script.text) if self.run.artifacts.version else ():
-            begin = given["path"].texts[0][:1]
-            if isinstance(begin[0], str) and not begin[0].startswith("/"):
-                given["path"] = directory + Value.literal("/") + given["path"]
-
-            def noted(value: Value, start: int = start, end: int = end) -> Value:
-                return value.through(script.origin, start, end, "downloaded from an artifact")
-
-            self.run.artifacts.download(given, self.state, noted)
 
     def after(self, result: ShellResult) -> Dictionary:
         """Takes over what a program of this step left: variables, files, folders of the path; gives its outputs."""

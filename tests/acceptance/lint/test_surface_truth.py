@@ -128,21 +128,26 @@ def surface_of(rule: str, message: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_lint_names_what_a_run_shows(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "repository" / ".github" / "workflows" / "w.yml"
+def assert_agreement(jobs: str, folder: Path) -> None:
+    """Runs a workflow of these *jobs*, lints it, and compares the surfaces that show the id."""
+    path = folder / "repository" / ".github" / "workflows" / "w.yml"
     path.parent.mkdir(parents=True)
-    path.write_text(HEAD + CASES[name])
+    path.write_text(HEAD + jobs)
     given = {"selected-id": PUBLIC + random_canary().case}
     shown = audit_workflow(path, WorkflowOptions(inputs=given, timeout=60.0, public=(PUBLIC,)))
     assert shown.gaps == []
     seen = {
         found.surface for found in shown.sightings if found.surface in COMPARED and found.kind in {"value", "piece"}
     }
-    report = lint([path], current=tmp_path / "repository")
+    report = lint([path], current=folder / "repository")
     found = {
         surface_of(finding.rule, finding.message)
         for finding in report.findings
         if finding.confidence >= Confidence.MEDIUM
     }
     assert found - {None} == seen
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_lint_names_what_a_run_shows(name: str, tmp_path: Path) -> None:
+    assert_agreement(CASES[name], tmp_path)

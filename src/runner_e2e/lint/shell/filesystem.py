@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from runner_e2e.lint.shell.archives import is_member
 from runner_e2e.lint.shell.command_files import COMMAND_FILES, append
 from runner_e2e.lint.shell.console import LINE_BEGUN, begins_line
 from runner_e2e.lint.shell.patterns import text_matches
@@ -16,7 +17,7 @@ from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Text, Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runner_e2e.lint.shell.machine import Machine
+    from runner_e2e.lint.shell.machine import Invocation, Machine
     from runner_e2e.lint.shell.state import FileKey, State
     from runner_e2e.lint.values import Script
 
@@ -31,11 +32,13 @@ __all__ = [
     "peek_channel",
     "put_file",
     "read_channel",
+    "read_content",
     "read_file",
     "repository_script",
     "resolve",
     "tainted_names",
     "write_channel",
+    "write_content",
     "written",
 ]
 
@@ -175,7 +178,7 @@ def _aliased(state: State, key: Text) -> Value:
     symbolic = all(hole.symbol for hole in holes)
     found: list[Value] = [UNKNOWN]
     for other, content in state.files.items():
-        if isinstance(other, int) or not content.taints:
+        if isinstance(other, int) or not content.taints or is_member(other):
             continue
         if other == ("/github/event.json",) and holes and symbolic:
             continue
@@ -264,11 +267,36 @@ def write_channel(machine: Machine, state: State, number: int, value: Value, spa
 
 def matching_files(state: State, expression: str) -> list[Text]:
     """The files written so far whose absolute path matches the regular *expression*."""
-    return [key for key in state.files if isinstance(key, tuple) and key and text_matches(key, expression) is not False]
+    return [
+        key
+        for key in state.files
+        if isinstance(key, tuple) and key and not is_member(key) and text_matches(key, expression) is not False
+    ]
 
 
 def tainted_names(state: State) -> Value:
     """Text of the names of files that carry labels in their names; empty when there are none."""
-    values = [Value((key,)) for key in state.files if isinstance(key, tuple)]
+    values = [Value((key,)) for key in state.files if isinstance(key, tuple) and not is_member(key)]
     taints = [taint for value in values for taint in value.taints]
     return Value.of(taints) if taints else EMPTY
+
+
+def read_content(machine: Machine, call: Invocation, path: Value | None) -> Value:
+    """What a program reads from the file at *path*, or from standard input: for ``-``, or where none is named."""
+    if path is None or path.constant == "-":
+        return read_channel(call.state, call.state.descriptors.get(0, NULL))
+    return read_file(machine, call.state, path, call.environment)
+
+
+def write_content(machine: Machine, call: Invocation, path: Value | None, content: Value) -> None:
+    """Makes a program write the file at *path*, or to standard output: for ``-``, or where none is named."""
+    if path is None or path.constant == "-":
+        if content != EMPTY:
+            write_channel(machine, call.state, 1, content, call.span)
+        return
+    for key in path_keys(path, call.state):
+        channel = named_channel(key, call.state)
+        if channel is None:
+            put_file(call.state, key, machine.step(content, *call.span, written(key)), append_to=False)
+        elif channel.kind == "log":
+            machine.print(content, call.state, start=call.at.start, end=call.at.end, target="log")

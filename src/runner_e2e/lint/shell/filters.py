@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from runner_e2e.lint.shell.state import Field
 
-__all__ = ["PROGRAMMABLE", "counted", "encoded", "filtered"]
+__all__ = ["PROGRAMMABLE", "counted", "encoded", "filtered", "restored"]
 
 PROGRAMMABLE = frozenset({"sed", "m4", "jq", "yq", "awk", "gawk", "mawk", "nawk", "date", "xmllint", "xmlstarlet"})
 """Filters whose arguments can come out of them: ``sed "s/x/$S/"``."""
@@ -338,10 +338,15 @@ def encoded(name: str, fields: tuple[Field, ...], content: Value) -> Value:
         return UNKNOWN
     again = any(hole.taints and all(t.confidence == Confidence.LOW for t in hole.taints) for hole in _holes(content))
     if arguments & _DECODES or name in ("gunzip", "zcat", "uudecode") or (name == "rev" and again):
-        return Value.of(
-            Taint(taint.label, max(taint.confidence, Confidence.MEDIUM), taint.trail) for taint in content.taints
-        )
+        return restored(content)
     return content.opaque().weakened(Confidence.LOW)
+
+
+def restored(content: Value) -> Value:
+    """The text that was encoded as *content*."""
+    return Value.of(
+        Taint(taint.label, max(taint.confidence, Confidence.MEDIUM), taint.trail) for taint in content.taints
+    )
 
 
 def _holes(content: Value) -> list[Hole]:

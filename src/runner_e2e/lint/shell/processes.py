@@ -70,8 +70,10 @@ class ShellProcess(Process):
     @property
     def in_reach(self) -> bool:
         """See :attr:`Process.in_reach`."""
+        artifacts = self.machine.files.artifacts
         return (
-            any(value.taints for value in self.source.inserted)
+            (artifacts is not None and artifacts.version > 0)
+            or any(value.taints for value in self.source.inserted)
             or any(one.value.taints for one in self.arguments)
             or any(value.taints for value in self.state.files.values())
             or any(value.taints for value in self.state.exported().values())

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages import language_of
-from runner_e2e.lint.shell import code, containers, filters, interpreters, make, packages, shells, wrappers
+from runner_e2e.lint.shell import code, containers, copies, filters, interpreters, make, packages, shells, wrappers
 from runner_e2e.lint.shell.filesystem import (
     absolute_path,
     environment_lines,
@@ -27,7 +27,6 @@ from runner_e2e.lint.shell.filesystem import (
     write_channel,
     written,
 )
-from runner_e2e.lint.shell.publishing import publish
 from runner_e2e.lint.shell.results import Call
 from runner_e2e.lint.shell.state import NULL, Field
 from runner_e2e.lint.shell.tables import output_of, wrapper
@@ -43,6 +42,12 @@ _Model: TypeAlias = Callable[["Machine", "Invocation"], None]
 _MAX_NESTED = 24
 _IN_PLACE = re.compile(r"(?:-[nErsuz]*i|--in-place=?)(?P<suffix>[^\s/]*)$")
 _TEST_RUNNERS = ("pytest", "py.test", "vitest", "jest", "mocha", "playwright", "bun test")
+_ARCHIVERS = ("tar", "gtar", "bsdtar", "cpio", "zip", "unzip", "zipinfo", "7z", "7za", "7zr", "7zz")
+_COMPRESSORS = (
+    *("gzip", "pigz", "gunzip", "zcat", "gzcat", "bzip2", "pbzip2", "bunzip2", "bzcat", "xz", "unxz", "xzcat"),
+    *("lzma", "unlzma", "lzcat", "zstd", "unzstd", "zstdcat", "lz4", "unlz4", "lz4cat", "brotli", "compress"),
+    "uncompress",
+)
 _RUNS_TESTS = frozenset({"-m", "--test"})
 """Options by which an interpreter may run a test runner."""
 
@@ -70,7 +75,6 @@ def run(machine: Machine, call: Invocation) -> None:
         elif (grammar := wrapper(name)) is not None:
             wrappers.run(machine, grammar, call)
         else:
-            publish(machine, call, lambda operand: _file_content(machine, operand, call))
             model = _MODELS.get(name) or (_interpreted if language_of(name) is not None else None)
             (model or _by_table)(machine, call)
     finally:
@@ -301,39 +305,12 @@ def _tee(machine: Machine, call: Invocation) -> None:
     _output(machine, content, call)
 
 
-def _copy(machine: Machine, call: Invocation) -> None:
-    operands = [one.value for one in call.fields[1:] if not (one.value.constant or "").startswith("-")]
-    if len(operands) < 2:
-        return
-    target = operands[-1]
-    moves = call.name == "mv"
-    for source in operands[:-1]:
-        content = read_file(machine, call.state, source, call.environment)
-        content = machine.step(content, call.at.start, call.at.end, "copied")
-        for key in path_keys(target, call.state):
-            put_file(call.state, key, content, append_to=False)
-            # The target may be a directory: the file keeps its name then.
-            base = (source.constant or "").rsplit("/", 1)[-1]
-            if base and content.taints:
-                for inside in path_keys(target + Value.literal("/" + base), call.state):
-                    put_file(call.state, inside, content, append_to=False)
-        if moves:
-            for key in path_keys(source, call.state):
-                call.state.files.pop(key, None)
-
-
 def _create(_m: Machine, call: Invocation) -> None:
     """``touch``, ``mkdir``: the names are there to be found."""
     for one in call.fields[1:]:
         if not (one.value.constant or "").startswith("-"):
             for key in path_keys(one.value, call.state):
                 call.state.files.setdefault(key, EMPTY)
-
-
-def _remove(_m: Machine, call: Invocation) -> None:
-    for one in call.fields[1:]:
-        if one.kind == "one" and len(keys := path_keys(one.value, call.state)) == 1:
-            call.state.files.pop(keys[0], None)
 
 
 def _mktemp(machine: Machine, call: Invocation) -> None:
@@ -482,6 +459,32 @@ def _judged(machine: Machine, call: Invocation, content: Value, *, spawns: bool)
     _output(machine, join(parts), call)
 
 
+def _gh(machine: Machine, call: Invocation) -> None:
+    from runner_e2e.lint.shell import downloads
+    from runner_e2e.lint.shell.publishing import publish
+
+    publish(machine, call, lambda operand: _file_content(machine, operand, call))
+    _output(machine, downloads.run(machine, call), call)
+
+
+def _client(machine: Machine, call: Invocation) -> None:
+    from runner_e2e.lint.shell import clients
+
+    (clients.curl if call.name == "curl" else clients.wget)(machine, call)
+
+
+def _archive(machine: Machine, call: Invocation) -> None:
+    from runner_e2e.lint.shell import archivers
+
+    archivers.MODELS[call.name](machine, call)
+
+
+def _compress(machine: Machine, call: Invocation) -> None:
+    from runner_e2e.lint.shell import compression
+
+    compression.run(machine, call)
+
+
 def _git(machine: Machine, call: Invocation) -> None:
     from runner_e2e.lint.shell import git
 
@@ -508,16 +511,14 @@ def _envsubst(machine: Machine, call: Invocation) -> None:
 
 
 _MODELS: dict[str, _Model] = {
+    **copies.MODELS,
+    **dict.fromkeys(_ARCHIVERS, _archive),
+    **dict.fromkeys(_COMPRESSORS, _compress),
     "cat": _cat,
     "tee": _tee,
     "sponge": _tee,
-    "cp": _copy,
-    "mv": _copy,
-    "install": _copy,
-    "ln": _copy,
     "touch": _create,
     "mkdir": _create,
-    "rm": _remove,
     "mktemp": _mktemp,
     "printenv": _printenv,
     "echo": _echo,
@@ -532,6 +533,9 @@ _MODELS: dict[str, _Model] = {
     "podman": containers.run,
     "nerdctl": containers.run,
     "kubectl": containers.run,
+    "gh": _gh,
+    "curl": _client,
+    "wget": _client,
     "git": _git,
     "make": make.run,
     "gmake": make.run,

@@ -1,4 +1,4 @@
-"""What ``gh``, ``curl`` and ``wget`` send to GitHub, which shows it: issues, comments, releases, requests of its API.
+"""What ``gh`` sends to GitHub, which shows it: issues, comments, releases, requests of its API.
 
 That a value stands in their arguments is told by the caller of a program. Here it is where it goes: a file or a
 standard input that holds it is published as well.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from runner_e2e.lint.github_address import is_api
+from runner_e2e.lint.shell.archives import revealed
 from runner_e2e.lint.values import UNKNOWN, Value
 
 if TYPE_CHECKING:
@@ -36,27 +36,18 @@ _GH = {
 _REPOSITORY = frozenset({"-R", "--repo"})
 _FIELDS = ("-f", "-F", "--field", "--raw-field", "--input")
 _BODY = re.compile(r"--body|-b|--env-file|-f")
-_CURL_DATA = ("--data", "--form", "--json", "--upload-file")
-# Letters of curl that take nothing may stand before the one that sends: `-sSfd @file`.
-_CURL_LETTER = re.compile(r"-[#0-46BGILMNORSZafgijklnpqsv]*[dFT]")
-_WGET_DATA = ("--post-file", "--post-data", "--body-file", "--body-data")
 
 
 def publish(machine: Machine, call: Invocation, content: Content) -> None:
     """Records what the call publishes; *content* gives what the file that an operand names holds."""
-    if call.name == "gh":
-        subject, sent = _of_gh(call)
-    elif call.name in {"curl", "wget"}:
-        subject, sent = _of_client(call)
-    else:
-        return
+    subject, sent = _of_gh(call)
     if subject == "the variable" and not any(_BODY.match(word) for word in _words(call.fields)):
         # Without a body it is read from standard input.
         machine.publish(content(Value.literal("-")) or UNKNOWN, start=call.at.start, end=call.at.end, subject=subject)
     for field in sent if subject else ():
         for value in (field.value, content(_operand(field.value))):
             if value is not None:
-                machine.publish(value, start=field.start, end=field.end, subject=subject)
+                machine.publish(revealed(value, call.state.files), start=field.start, end=field.end, subject=subject)
 
 
 def _operand(value: Value) -> Value:
@@ -112,19 +103,3 @@ def _given(words: list[str], options: tuple[str, ...]) -> Iterator[str]:
                 yield words[index + 1]
             elif word.startswith(option) and word != option:
                 yield word[len(option) :].lstrip("=")
-
-
-def _of_client(call: Invocation) -> tuple[str, tuple[Field, ...]]:
-    words = _words(call.fields)
-    addressed = any(is_api(field.value) for field in call.fields)
-    if not addressed or {"-G", "--get"} & set(words) or any("/secrets/" in word for word in words):
-        return "", ()
-    options = _CURL_DATA if call.name == "curl" else _WGET_DATA
-    sent = []
-    for index, word in enumerate(words):
-        letter = _CURL_LETTER.match(word) if call.name == "curl" else None
-        if letter or word.startswith(options):
-            sent.append(call.fields[index])
-            alone = letter[0] == word if letter else "=" not in word
-            sent += call.fields[index + 1 : index + 2] if alone else ()
-    return f"what `{call.name}` sends to GitHub's API", tuple(sent)

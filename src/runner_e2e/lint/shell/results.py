@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from runner_e2e.lint.masks import NO_MASKS, Masks
 from runner_e2e.lint.records import dataclass
 from runner_e2e.lint.values import EMPTY, Origin, Script, Taint, Text, Value, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PrintTarget: TypeAlias = Literal["log", "annotation", "summary", "xtrace"]
 
@@ -26,6 +26,7 @@ __all__ = [
     "ShellResult",
     "TracePoint",
     "Unanalysable",
+    "Uploads",
     "new_serial",
 ]
 
@@ -54,16 +55,36 @@ class ShellOptions:
     """Commands that are followed before the rest is given up and reported."""
 
 
+class Uploads(Protocol):
+    """What jobs of the run have uploaded until now."""
+
+    @property
+    def version(self) -> int:
+        """Another number whenever something was uploaded, in any run; 0 before."""
+
+    @property
+    def members(self) -> Mapping[Text, Value]:
+        """What archives among the files hold."""
+
+    def fetch(self, names: Sequence[Value], patterns: Sequence[Value]) -> Iterator[tuple[Text, Text, Value]]:
+        """Each labelled file of the artifacts that are called as one of *names* or *patterns* says, all without any.
+
+        The name of its artifact, its path there, and what it holds.
+        """
+
+
 @dataclass(frozen=True, kw_only=True)
 class Files:
     """An abstract file system, carried from step to step.
 
     *contents* maps a path (absolute where the shell knows its directory; a text, perhaps with holes) to what the
-    file holds. *find_script* gives the shell program at a path of the repository, None when there is none;
-    *find_text* any other file of the repository (a Makefile), *find_names* the names in a folder.
+    file holds. *artifacts* are those of the run. *find_script* gives the shell program at a path of the repository,
+    None when there is none; *find_text* any other file of the repository (a Makefile), *find_names* the names in a
+    folder.
     """
 
     contents: Mapping[Text, Value] = field(default_factory=dict)
+    artifacts: Uploads | None = None
     find_script: Callable[[str], Script | None] | None = None
     find_text: Callable[[str], str | None] | None = None
     find_names: Callable[[str], tuple[str, ...]] | None = None

@@ -1,0 +1,3 @@
+fetch() {
+  gh run download "${GITHUB_RUN_ID}" --name "$1" --dir fetched
+}
