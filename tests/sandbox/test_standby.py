@@ -167,20 +167,25 @@ from runner_e2e import kernel
 from runner_e2e.errors import LaunchError
 from runner_e2e.sandbox.launcher import launch
 from runner_e2e.sandbox.policy import Policy
-made, name = 0, sys.argv[2]
-def refuse(*_, **__):
-    global made
-    made += 1
+tried, name = set(), sys.argv[2]
+def refuse(*arguments, **_):
+    tried.add(arguments)
     raise OSError(int(sys.argv[3]), os.strerror(int(sys.argv[3])))
 setattr(kernel, name, refuse)
 try:
     launch(Policy(hide=(sys.argv[1],)), ["/bin/true"])
 except LaunchError as error:
-    print(made, error.problem.what, error.problem.why, error.problem.fix, sep=" / ")
+    print(len(tried), error.problem.what, error.problem.why, error.problem.fix, sep=" / ")
 """
 
+FIXES = {
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENOSPC: "end other sandboxes, raise the limits on namespaces and mounts "
+    "(sysctl user.max_user_namespaces, fs.mount-max), or do without the layer mounts",
+}
 
-@pytest.mark.parametrize("error", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE])
+
+@pytest.mark.parametrize("error", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC])
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -194,7 +199,7 @@ def test_for_want_of_room_no_weaker_way_is_tried(actor: Actor, call: str, said: 
     done = actor.python_script(NO_ROOM, actor.hidden, call, error)
     kind = type(OSError(error, "")).__name__
     why = os.strerror(error) if call == "clone_process" else f"{kind}: [Errno {error}] {os.strerror(error)}"
-    fix = "raise the limit on open files (ulimit -n)" if error == errno.EMFILE else "end other processes"
+    fix = FIXES.get(error, "end other processes")
     assert done.stdout == said.format(why, fix), done
 
 

@@ -7,6 +7,7 @@ it with this one; elsewhere this process adopts orphans and ends them itself.
 from __future__ import annotations
 
 import _socket  # see request.py
+import errno
 import os
 import select
 
@@ -16,18 +17,22 @@ from runner_e2e.sandbox.events import Reporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import NoReturn
+    from collections.abc import Callable, Iterable
+    from typing import NoReturn, TypeVarTuple
 
     from runner_e2e.sandbox.request import Kind
     from runner_e2e.sandbox.terminal import Relay
     from runner_e2e.sandbox.watch import Watch
 
-__all__ = ["hide_arguments", "run"]
+    Arguments = TypeVarTuple("Arguments")
+
+__all__ = ["hide_arguments", "run", "when_there_is_room"]
 
 _SIGCHLD, _SIGKILL, _SIGSTOP = 17, 9, 19
 _LONGEST_MESSAGE = 4096
 _NAME = b"sandbox"
+_TRIES, _PAUSE = 10, 20  # milliseconds between two
+_PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENOSPC})  # what there is of processes, memory and namespaces
 
 
 def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
@@ -45,7 +50,7 @@ def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
         try:
             _settle(kind)
             link, agents = request.pair()
-            agent = os.fork()
+            agent = when_there_is_room(os.fork)
         except OSError as error:
             _refuse(connection, error)
         if agent == 0:
@@ -60,11 +65,11 @@ def run(kind: Kind, channel: int, *, mask: bytes, warm: bool) -> NoReturn:
             message, descriptors = request.receive_descriptors(link, _LONGEST_MESSAGE)
         if not descriptors:
             os._exit(0)  # nothing was asked for, or it was refused
-        events, control, *mounts = descriptors
+        events, control, *opened = descriptors
         report = Reporter(events)
         limits, terminal = _load(message[1:])
         if message[:1] == inside.OWN_MOUNTS:
-            _follow(agent, mounts)
+            _follow(agent, opened)
         alone = bool(kind.namespaces & kernel.CLONE_NEWPID)
         waiting = select.poll()
         relay = _relay(link, waiting) if terminal else None
@@ -98,6 +103,18 @@ def _settle(kind: Kind) -> None:
     os.chdir("/")
 
 
+def when_there_is_room(make_process: Callable[[*Arguments], int], *arguments: *Arguments) -> int:
+    """What *make_process* returns; it may fail only because what stood ready for another launch has not ended yet."""
+    for _ in range(_TRIES):
+        try:
+            return make_process(*arguments)
+        except OSError as error:
+            if error.errno not in _PASSING:
+                raise
+        select.poll().poll(_PAUSE)
+    return make_process(*arguments)
+
+
 def _refuse(connection: _socket.socket, error: OSError) -> NoReturn:
     """Answers the request, once it comes, that nothing can be started here."""
     wanted = request.receive(connection)
@@ -115,12 +132,12 @@ def _let_start(link: _socket.socket) -> bool:
         return False
 
 
-def _follow(agent: int, mounts: list[int]) -> None:
+def _follow(agent: int, opened: list[int]) -> None:
     """Joins the mount namespace that the agent's process made: nothing inside may lead to the mounts outside.
 
-    *mounts* holds its descriptor; it is empty without ``/proc``.
+    *opened* holds its descriptor; it is empty without ``/proc``.
     """
-    descriptor = mounts[0] if mounts else os.pidfd_open(agent)
+    descriptor = opened[0] if opened else os.pidfd_open(agent)
     kernel.enter_namespaces(descriptor, kernel.CLONE_NEWNS)
     os.close(descriptor)
 

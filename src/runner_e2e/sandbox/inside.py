@@ -136,7 +136,7 @@ def _await_start(plan: Plan, channel: _socket.socket, link: _socket.socket, repo
         os._exit(0)  # another one was asked for
     report.descriptor = start.streams.events
     _drop_signals()
-    _check_files(plan)
+    _check_again(plan)
     _hand_over(plan, start.streams, link, SAME_MOUNTS)
     return plan.replace(argv=start.argv), start.streams
 
@@ -301,6 +301,8 @@ def _leave_keyrings(plan: Plan, report: Reporter) -> None:
     try:
         kernel.join_new_session_keyring()
     except OSError as error:
+        if not mounts.is_refusal(error):
+            raise
         if error.errno != errno.ENOSYS and plan.need("keyrings") == "required":
             raise _RefusedError(
                 "no session keyring of its own", str(error), "do not require the layer keyrings"
@@ -374,6 +376,8 @@ def _take_keyrings_away(plan: Plan, report: Reporter) -> None:
     try:
         kernel.install_filter(seccomp.program())
     except OSError as error:
+        if not mounts.is_refusal(error):
+            raise
         if plan.need("keyrings") == "required":
             raise _RefusedError("the keyrings stay open", str(error), "do not require the layer keyrings") from error
         report.layer("keyrings", "unavailable", str(error))
@@ -395,14 +399,17 @@ def _check(plan: Plan) -> None:
             raise _RefusedError("processes outside are visible", f"/proc shows {', '.join(sorted(seen))}")
 
 
-def _check_files(plan: Plan) -> None:
-    """Tries again what can have changed since, without a change of any mount: a file has got another name.
+def _check_again(plan: Plan) -> None:
+    """Tries again what can have changed since, without a change of any mount.
 
-    Its cover goes with the name that it was laid on, to wherever that is moved.
+    A file has got another name: its cover goes with the name that it was laid on, to wherever that is moved. Or a
+    directory above an exposure has been closed to the agent.
     """
     for step in plan.steps:
         if step.hidden and not step.directory:
             _check_hidden(step, covered=True)
+        elif step.role == "expose":
+            _check_exposed(step)
         elif step.role == "lock" and not step.directory and os.path.isfile(step.path) and os.access(step.path, os.W_OK):
             raise mounts.ChangedError(f"{step.path} was replaced during the launch")
 

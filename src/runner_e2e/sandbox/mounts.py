@@ -42,7 +42,8 @@ _TERMINALS = "/dev/pts"
 # Roles for which nothing has to be kept of what stands at their path before anything is covered.
 _MADE = frozenset({"hide", "home", "link", "pin"})
 _SIGKILL = 9
-_LACKING = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_LACKING = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
+_MOST_NAMESPACES = "/proc/sys/user/max_user_namespaces"
 _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -64,13 +65,24 @@ def is_refusal(error: OSError) -> bool:
 
     For want of room a launch fails: else who uses it up, be it an agent, would get the next one a weaker sandbox.
     """
-    return error.errno not in _LACKING
+    return error.errno not in _LACKING or (error.errno == errno.ENOSPC and _allows_no_namespaces())
+
+
+def _allows_no_namespaces() -> bool:
+    """Whether ordinary users may make no user namespace at all, which the kernel answers as if all were in use."""
+    try:
+        return int(read_bytes(_MOST_NAMESPACES)) == 0
+    except (OSError, ValueError):
+        return False
 
 
 def remedy(error: BaseException) -> str:
     """What helps where the host lacks room; empty for other errors."""
     if not isinstance(error, OSError) or is_refusal(error):
         return ""
+    if error.errno == errno.ENOSPC:
+        limits = "on namespaces and mounts (sysctl user.max_user_namespaces, fs.mount-max)"
+        return f"end other sandboxes, raise the limits {limits}, or do without the layer mounts"
     return "raise the limit on open files (ulimit -n)" if error.errno == errno.EMFILE else "end other processes"
 
 
@@ -309,7 +321,7 @@ def _add_account(user: int, group: int, home: str, *, keep: bool) -> None:
     except OSError:
         return
     try:
-        tree = _attach_new("tmpfs", {"mode": "0755", "size": "8m"}, _INERT, stage)
+        tree = _attach_new("tmpfs", {"mode": "0755"}, _INERT, stage)
         try:
             rest = f":x:{user}:{group}:agent:{home}:/bin/sh"
             _replace_account_file(tree, "passwd", os.fsencode(rest), user)

@@ -51,7 +51,7 @@ class Readiness:
 
     def _make_standby(self, kind: Kind, *, warm: bool) -> None:
         try:
-            self.standby = Standby(kind, mask=self.mask, warm=warm)
+            self.standby = Standby(kind, mask=self.mask, ahead=True, warm=warm)
         except OSError:
             self.standby = None  # the launch tries again, and says why it is refused
 

@@ -8,6 +8,7 @@ crafted message could gain. ``marshal`` needs no import, where that of ``json`` 
 from __future__ import annotations
 
 import _socket  # `socket` makes its constants enumerations: as dear as a launch's other imports together
+import errno
 import marshal
 import os
 import struct
@@ -137,11 +138,15 @@ def _send(connection: _socket.socket, fields: tuple[Any, ...], descriptors: Sequ
 
 
 def receive(connection: _socket.socket) -> Request | None:
-    """The next request; None once the sender is gone."""
+    """The next request; None once the sender is gone.
+
+    Raises :class:`OSError` where this process had no room for its descriptors; the one after can be received then.
+    """
     received = _receive(connection)
     if received is None:
         return None
     (plan, kind, agent, owners, command, maps), descriptors = received
+    _expect(descriptors, len(maps) + (len(command[1]) if command else 0))
     start = _start(command, descriptors) if command else None
     return Request(
         packed=Packed(
@@ -153,11 +158,21 @@ def receive(connection: _socket.socket) -> Request | None:
 
 
 def receive_start(connection: _socket.socket) -> Start | None:
-    """What starts a launch that was prepared; None once the sender is gone."""
+    """What starts a launch that was prepared; None once the sender is gone. Raises as :func:`receive`."""
     received = _receive(connection)
     if received is None:
         return None
-    return _start(*received)
+    command, descriptors = received
+    _expect(descriptors, len(command[1]))
+    return _start(command, descriptors)
+
+
+def _expect(descriptors: Sequence[int], count: int) -> None:
+    """The kernel leaves out those for which there is no room."""
+    if len(descriptors) < count:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def _start(command: tuple[Any, ...], descriptors: Sequence[int]) -> Start:

@@ -15,6 +15,7 @@ import select
 from runner_e2e import kernel
 from runner_e2e.sandbox import init, inside, request, superuser
 from runner_e2e.sandbox.events import Reporter
+from runner_e2e.sandbox.facts import read_mounts, same_or_beneath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,34 +30,60 @@ __all__ = ["LONGEST_WAIT", "Standby", "can_be_prepared"]
 # harness that launches less often it saves nothing that counts.
 LONGEST_WAIT = 10_000
 _PATIENCE = 1000  # milliseconds for processes that still make what a launch needs
+_LONGEST = 1 << 16  # what the kernel tells in one piece is shorter
+_CONTROL_GROUPS = "/proc/self/cgroup"
+# Kinds of file systems, by how they begin, for which another process or machine answers: late perhaps, or never.
+_ANSWERED_ELSEWHERE = ("9p", "afs", "ceph", "cifs", "fuse", "lustre", "nfs", "smb", "virtiofs")
 
 
 def can_be_prepared(plan: Plan) -> bool:
     """Whether a launch by *plan* can be made before it is asked for, up to its streams.
 
-    Not where it would be seen outside, where it needs a proxy or a terminal, or depends on what else runs or on devices
-    that come and go.
+    Not where it would be seen outside, where it needs a proxy or a terminal, or depends on what else runs, on devices
+    that come and go, or on a file system that may not answer: this process waits for no launch.
     """
     apart = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID
     alone = plan.namespaces & apart == apart and not superuser.stays_root(plan)
-    return alone and not (plan.doors or plan.terminal or "processes" in dict(plan.limits))
+    own = not (plan.doors or plan.terminal or "processes" in dict(plan.limits))
+    return alone and own and not _depends_on_others(plan)
+
+
+def _depends_on_others(plan: Plan) -> bool:
+    """Whether something that *plan* names lies where another process or machine answers; if all does, it has to."""
+    points = [mount.point for mount in read_mounts() if mount.kind.startswith(_ANSWERED_ELSEWHERE)]
+    return any(same_or_beneath(step.path, point) for point in points if point != "/" for step in plan.steps)
+
+
+def _control_groups() -> bytes:
+    """Those of this process; nothing where the kernel does not tell."""
+    try:
+        descriptor = os.open(_CONTROL_GROUPS, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, _LONGEST)
+    finally:
+        os.close(descriptor)
 
 
 class Standby:
     """Two waiting processes, and the connection to them."""
 
-    def __init__(self, kind: Kind, *, mask: bytes, warm: bool = False) -> None:
+    def __init__(self, kind: Kind, *, mask: bytes, ahead: bool = False, warm: bool = False) -> None:
         """Makes them. *mask* is the agent's signal mask. *warm*: the agent's takes the page faults of a launch at once.
 
-        Only in a process with one thread. Raises :class:`OSError` where the namespaces are refused.
+        *ahead*: no launch waits for them, so they do not wait for room. Only in a process with one thread. Raises
+        :class:`OSError` where the namespaces are refused.
         """
         self.kind = kind
         self.prepared: Packed | None = None
         self.changes = -1  # can be read (POLLPRI) when mounts change of which a prepared launch has a copy,
         self.losses = -1  # and when the copy itself changes: what was mounted on something goes with it
+        self.control_groups = _control_groups()
         self.connection, theirs = request.pair()
         try:
-            self.process = kernel.clone_process(kind.namespaces)
+            make = kernel.clone_process
+            self.process = make(kind.namespaces) if ahead else init.when_there_is_room(make, kind.namespaces)
             if self.process == 0:
                 init.run(kind, theirs.detach(), mask=mask, warm=warm)
         except OSError:
@@ -81,8 +108,11 @@ class Standby:
     def fits(self, packed: Packed) -> bool:
         """Whether they can start a launch by *packed*: they live, and were prepared for nothing, or for all of it.
 
-        Then no mount has changed since, if only for a moment: what is gone may be in the copy, or uncovered in it.
+        Then no mount has changed since, if only for a moment: what is gone may be in the copy, or uncovered in it. And
+        whoever moved this process to other control groups meant its launches, too.
         """
+        if self.control_groups != _control_groups():
+            return False
         if self.prepared:
             return self.prepared == packed and self._is_made() and not self._mounts_have_changed() and self.lives()
         return self.kind == packed.kind and self.lives()
