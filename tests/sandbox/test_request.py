@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from typing import TYPE_CHECKING
+import resource
+from pathlib import Path
 
 import pytest
 
 from runner_e2e.sandbox import request
 from runner_e2e.sandbox.events import Streams
 from runner_e2e.sandbox.plan import Plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PLAN = Plan(
     mode="sudo",
@@ -64,6 +63,39 @@ def test_every_descriptor_arrives_in_its_role(tmp_path: Path, with_program: bool
     received.close()
     for descriptor in (*sent.values(), map_):
         os.close(descriptor)
+
+
+@pytest.mark.parametrize("room", [0, 1, 4])
+def test_descriptors_without_room_are_told_and_the_next_request_comes(room: int) -> None:
+    streams = Streams(stdin=0, stdout=1, stderr=2, events=1, control=0)
+    ours, theirs = request.pair()
+    start = request.Start(argv=PLAN.argv, streams=streams)
+    for _ in range(2):
+        request.send(ours, request.Request(packed=request.pack(PLAN), start=start))
+        request.send_start(ours, start)
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = os.dup(0)
+    os.close(highest)
+    before = sorted(Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + room, usual[1]))
+    try:
+        for receive in (request.receive, request.receive_start):
+            with pytest.raises(OSError, match=os.strerror(errno.EMFILE)) as caught:
+                receive(theirs)
+            assert caught.value.errno == errno.EMFILE
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
+    received, started = request.receive(theirs), request.receive_start(theirs)
+    assert received
+    assert received.start
+    assert started
+    assert started.argv == received.start.argv == PLAN.argv
+    received.close()
+    for descriptor in started.descriptors().values():
+        os.close(descriptor)
+    ours.close()
+    theirs.close()
 
 
 def test_many_descriptors_arrive(tmp_path: Path) -> None:

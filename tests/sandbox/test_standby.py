@@ -111,6 +111,45 @@ print(one.fits(packed), len(os.listdir("/proc/self/fd")) - before)
 """,
         ["24", "None", "True", "0"],
     ),
+    "in other control groups than the process that made them they do not fit": (
+        """
+from runner_e2e.sandbox import standby
+standby._CONTROL_GROUPS = os.path.join(os.environ["HOME"], "groups")
+for told in ("0::/a", "0::/b"):
+    open(standby._CONTROL_GROUPS, "w").write("0::/a")
+    for prepared in (False, True):
+        one.close()
+        one = Standby(packed.kind, mask=bytes(128))
+        if prepared:
+            prepare()
+        open(standby._CONTROL_GROUPS, "w").write(told)
+        print(one.fits(packed))
+        open(standby._CONTROL_GROUPS, "w").write("0::/a")
+""",
+        ["True", "True", "False", "False"],
+    ),
+    "a directory that closes above an exposure ends them": (
+        """
+from runner_e2e.sandbox.events import Streams
+from runner_e2e.sandbox.request import Start
+above, shown = sys.argv[1] + "/other", sys.argv[1] + "/other/shown/own"
+os.makedirs(shown)
+policy = Policy(hide=(os.path.dirname(shown),), expose=(shown,))
+found = survey(policy, directory="/", environment={}, user=host.user)
+packed = pack(make_plan(found, policy, (), host=host, mode=modes_of(host)[0], environment={}))
+prepare()
+print(one.fits(packed))
+os.chmod(above, 0)
+read, write = os.pipe()
+streams = Streams(stdin=0, stdout=1, stderr=2, events=write, control=0)
+one.launch(packed, Start(argv=("/bin/true",), streams=streams), {})
+os.close(write)
+said = open(read).read()
+os.chmod(above, 0o700)
+print("failed" in said and f"exposed path {shown} cannot be reached from inside" in said)
+""",
+        ["True", "True"],
+    ),
     "closed, nothing is left open": (
         """
 before = len(os.listdir("/proc/self/fd"))
@@ -201,6 +240,56 @@ def test_for_want_of_room_no_weaker_way_is_tried(actor: Actor, call: str, said: 
     why = os.strerror(error) if call == "clone_process" else f"{kind}: [Errno {error}] {os.strerror(error)}"
     fix = FIXES.get(error, "end other processes")
     assert done.stdout == said.format(why, fix), done
+
+
+FAR = """
+import os, sys
+from runner_e2e.sandbox import standby
+from runner_e2e.sandbox.facts import Mount
+from runner_e2e.sandbox.planning import make_plan, modes_of, read_host, survey
+from runner_e2e.sandbox.policy import Policy
+host, policy = read_host(), Policy(hide=(sys.argv[1],))
+found = survey(policy, directory="/", environment={}, user=host.user)
+plan = make_plan(found, policy, (), host=host, mode=modes_of(host)[0], environment={})
+place = os.path.dirname(sys.argv[1])
+for kind, point in (("ext4", place), ("fuse.sshfs", place), ("nfs4", place), ("nfs4", place + "/none"), ("fuse", "/")):
+    standby.read_mounts = lambda: (Mount(device="0:1", root="/", point=point, kind=kind, options=""),)
+    print(standby.can_be_prepared(plan))
+"""
+
+
+def test_a_launch_that_others_must_answer_for_is_not_prepared(actor: Actor) -> None:
+    """Else the process that makes launches would wait for them, and every launch with it."""
+    done = actor.python_script(FAR, actor.hidden)
+    assert done.stdout.split() == ["True", "False", "False", "True", "True"], done
+
+
+ROOM_LATER = """
+import os
+from runner_e2e import kernel
+from runner_e2e.sandbox.request import Kind
+from runner_e2e.sandbox.standby import Standby
+make, tries = kernel.clone_process, []
+def refuse_twice(flags):
+    tries.append(flags)
+    if len(tries) < 3:
+        raise BlockingIOError(11, "no more processes")
+    return make(flags)
+kernel.clone_process = refuse_twice
+kind = Kind(namespaces=0, user=os.geteuid(), group=os.getegid())
+try:
+    Standby(kind, mask=bytes(128), ahead=True)
+except OSError:
+    print(len(tries))
+Standby(kind, mask=bytes(128)).close()
+print(len(tries))
+"""
+
+
+def test_a_launch_waits_a_moment_for_room_and_what_is_made_ahead_does_not(user: Actor) -> None:
+    """What stood ready for another one may be about to end."""
+    done = user.python_script(ROOM_LATER)
+    assert done.stdout.split() == ["1", "3"], done
 
 
 def test_what_has_begun_is_not_begun_again_in_a_weaker_way(actor: Actor) -> None:
