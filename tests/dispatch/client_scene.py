@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from tests.github_double.crash import crashing
+from tests.github_double.patience import give_up_at_once
 from tests.github_double.player import Player
 
 from runner_e2e.cells.catalog import read_catalog
@@ -106,7 +107,7 @@ class ClientScene:
 
     def api(self, limits: Limits | None = None, **changes: Any) -> GitHubApi:
         """A connection of the operator."""
-        settings = {"repository": "octo/evals", "token": self.token, "url": self.double.url, "timeout": 5, **changes}
+        settings = {"repository": "octo/evals", "token": self.token, "url": self.double.url, "timeout": 60, **changes}
         return GitHubApi(limits=limits or self.limits(), **settings)
 
     @contextmanager
@@ -117,13 +118,19 @@ class ClientScene:
 
     @contextmanager
     def client(
-        self, *, crash_at: int = 0, sent: bool = False, ledger: str = "ledger.sqlite", **changes: Any
-    ) -> Iterator[Client]:
-        """A new process: it dies at the request *crash_at* (from 1), before it is *sent* or when it was."""
+        self, *, crash_at: int = 0, sent: bool = False, impatient: bool = False, ledger: str = "ledger.sqlite",
+        **changes: Any,
+    ) -> Iterator[Client]:  # fmt: skip
+        """A new process: it dies at the request *crash_at* (from 1), before it is *sent* or when it was.
+
+        *impatient*: with a request that gets no reply.
+        """
         limits = self.limits()
         if crash_at:
             limits = crashing(limits, at=crash_at, sent=sent)
         api = self.api(limits, **changes)
+        if impatient:
+            give_up_at_once(api, self.double)
         with self.ledger(ledger) as opened:
             yield Client(
                 ledger=opened, shared=SharedLedger(api), api=api, reader=ConditionalReader(api, opened), keys=(KEY,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -306,7 +307,9 @@ def test_a_wait_survives_a_kill(double: Server, tmp_path: Path) -> None:
     command = [sys.executable, "-c", WAITER, double.url, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as waiting:
         assert waiting.stdout
-        assert "waiting 60 s" in waiting.stdout.readline()
+        said = re.match(r"waiting (\d+) s: a secondary limit", waiting.stdout.readline())
+        assert said
+        assert 0 < int(said[1]) <= 60  # less by what it took from the answer to the next try
         waiting.send_signal(signal.SIGKILL)
     with open_ledger(path, now=time.time) as ledger:
         budget = CallBudget(ledger, token=TOKEN, url=double.url, patience=5)
@@ -346,4 +349,4 @@ def test_processes_do_not_take_the_same_calls(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", SENDER, str(path), str(n)], stdout=subprocess.PIPE, text=True)
         for n in range(3)
     ]
-    assert sum(int(each.communicate(timeout=60)[0]) for each in running) == 20
+    assert sum(int(each.communicate(timeout=120)[0]) for each in running) == 20

@@ -63,7 +63,7 @@ def test_again_it_does_nothing(scene: ClientScene) -> None:
 def test_a_lost_reply_to_what_was_carried_out(scene: ClientScene, fault: str) -> None:
     scene.double.faults.order(fault, "POST", "/dispatches")
     campaign = scene.plan()
-    with scene.client(timeout=1) as client:
+    with scene.client(impatient=True) as client:
         client.start(campaign)
         assert scene.states(campaign) == ["unknown"]
         client.watch(campaign.id)
@@ -76,7 +76,7 @@ def test_a_lost_reply_to_what_was_carried_out(scene: ClientScene, fault: str) ->
 def test_a_lost_request_is_decided_after_the_grace_window(scene: ClientScene, fault: str) -> None:
     scene.double.faults.order(fault, "POST", "/dispatches")
     campaign, began = scene.plan(), scene.state.clock.now()
-    with scene.client(timeout=1) as client:
+    with scene.client(impatient=True) as client:
         client.start(campaign)
         client.watch(campaign.id)
     scene.check(campaign)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.github_double import server
+from tests.github_double.patience import give_up_at_once
 from tests.github_double.routes import Reply
 
 from runner_e2e.dispatch.github_api import GitHubApi, Limits, UnknownOutcomeError
@@ -84,6 +85,7 @@ def test_a_late_reply_to_a_write_is_unknown(connect: Callable[..., GitHubApi], d
     api = connect(timeout=1)
     with double.lock, pytest.raises(UnknownOutcomeError):  # the server takes the request and does not answer
         dispatch(api)
+    double.settle()
     assert len(double.requests("POST")) == 1
 
 
@@ -180,7 +182,7 @@ def test_a_record_of_another_shape(api: GitHubApi, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_server_that_hangs(connect: Callable[..., GitHubApi], double: Server) -> None:
-    api = connect(timeout=1)
+    api = give_up_at_once(connect(), double)
     double.faults.order("lost-hang", "GET", "")
     double.faults.order("done-hang", "POST", "dispatches")
     assert read_repository(api).id == 5
@@ -191,16 +193,16 @@ def test_a_server_that_hangs(connect: Callable[..., GitHubApi], double: Server) 
 
 
 def test_nothing_listens() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     waits: list[float] = []
-    api = GitHubApi(repository="o/r", token="t", url=f"http://127.0.0.1:{port}", limits=Limits(wait=waits.append))
-    with pytest.raises(GitHubError, match=r"cannot be reached \(GET /repos/o/r\)"):
-        read_repository(api)
-    assert waits == [1.0, 4.0]
-    with pytest.raises(GitHubError, match="cannot be reached") as caught:
-        dispatch(api)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody else gets the port meanwhile
+        place = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        api = GitHubApi(repository="o/r", token="t", url=place, limits=Limits(wait=waits.append))
+        with pytest.raises(GitHubError, match=r"cannot be reached \(GET /repos/o/r\)"):
+            read_repository(api)
+        assert waits == [1.0, 4.0]
+        with pytest.raises(GitHubError, match="cannot be reached") as caught:
+            dispatch(api)
     assert not isinstance(caught.value, UnknownOutcomeError)
 
 

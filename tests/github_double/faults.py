@@ -95,6 +95,13 @@ class Faults:
         """Breaks a share of all requests from now on."""
         self._random, self._rate, self._names = random.Random(seed), rate, names
 
+    def hangs(self, verb: str, path: str) -> bool:
+        """Whether an order lets the next request with *verb* and *path* hang."""
+        for fault, ordered, pattern, skip in self._orders:
+            if ordered in {"", verb} and pattern.search(path) and not skip:
+                return fault.hangs
+        return False
+
     def next(self, request: Request) -> Fault | None:
         """What goes wrong with *request*."""
         for number, (fault, verb, path, skip) in enumerate(self._orders):

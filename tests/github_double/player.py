@@ -275,7 +275,7 @@ class Player:
             pause()
 
         return GitHubApi(
-            repository=self.double.state.repository, token=JOB_TOKEN, url=self.double.url, timeout=5,
+            repository=self.double.state.repository, token=JOB_TOKEN, url=self.double.url, timeout=60,
             limits=Limits(before=lambda _: pause(), wait=wait),
         )  # fmt: skip
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import select
+import socket
 import threading
+import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Entry", "Server"]
+
+_LONGEST_REST = 60.0
 
 _NOBODY = User(id=0, login="nobody", permission="none")
 
@@ -57,8 +62,7 @@ class Server:
         class Handler(_Handler):
             double = owner
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self._server.daemon_threads = True
+        self._server = _Listener(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
@@ -73,6 +77,17 @@ class Server:
         self._server.server_close()
         self._thread.join()
         assert not self.defects, "\n".join(self.defects)
+
+    def settle(self) -> None:
+        """Waits until what clients have sent that are gone, or gave up, is carried out."""
+        place = ("127.0.0.1", self._server.server_address[1])
+        with socket.create_connection(place, _LONGEST_REST) as last:  # which is accepted after all that were before
+            last.shutdown(socket.SHUT_WR)
+            last.recv(1)
+        until = time.monotonic() + _LONGEST_REST
+        while any(map(_is_left, tuple(self._server.served))):
+            assert time.monotonic() < until, "a request does not end"
+            time.sleep(0.0005)
 
     def requests(self, verb: str = "", part: str = "") -> list[Entry]:
         """The requests so far with that verb and that part in their path."""
@@ -100,6 +115,26 @@ class Server:
                 shapes.validate(reply.model, item)
             except ValueError as error:
                 self.defects.append(f"{request.verb} {request.path}: not a {reply.model}: {error}")
+
+
+class _Listener(ThreadingHTTPServer):
+    """Knows which connections are *served*, from when they are accepted."""
+
+    daemon_threads = True
+
+    def __init__(self, place: tuple[str, int], handler: type[_Handler]) -> None:
+        super().__init__(place, handler)
+        self.served: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One connection was accepted."""
+        self.served.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """It is over."""
+        super().shutdown_request(request)
+        self.served.discard(request)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -200,6 +235,16 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.status not in {204, 304}:
             self.send_header("Content-Length", str(length))
         self.end_headers()
+
+
+def _is_left(connection: socket.socket) -> bool:
+    """Whether the other side has closed *connection*, and what it had sent may not be carried out yet."""
+    try:
+        ended = select.poll()
+        ended.register(connection, select.POLLRDHUP)
+        return bool(ended.poll(0))
+    except (OSError, ValueError):  # it is closed here too
+        return False
 
 
 def _without_newest(reply: Reply) -> Reply:

@@ -36,7 +36,7 @@ def test_it_prints_what_to_type_and_that_works(words: tuple[str, ...], tmp_path:
             assert re.fullmatch(r"200 GET /repos/octo/evals\n|502 GET .* lost-502\n", double.stdout.readline())
         finally:
             double.send_signal(signal.SIGINT)
-        assert double.wait(10) == 0
+        assert double.wait(60) == 0
 
 
 def test_a_wrong_word_is_told() -> None:

@@ -189,11 +189,10 @@ def test_an_api_that_would_get_the_token_in_clear(tmp_path: Path, url: str) -> N
 
 
 def test_nobody_answers(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with pytest.raises(GitHubError, match="did not send org/repo@v1/x") as caught:
-        fetch(NAME, tmp_path, api=Api(url=f"http://127.0.0.1:{port}"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody else gets the port meanwhile
+        with pytest.raises(GitHubError, match="did not send org/repo@v1/x") as caught:
+            fetch(NAME, tmp_path, api=Api(url=f"http://127.0.0.1:{taken.getsockname()[1]}"))
     assert "refused" in caught.value.problem.why
 
 

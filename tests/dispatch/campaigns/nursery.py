@@ -24,7 +24,7 @@ __all__ = ["ClientProcess", "Nursery", "fast_directory"]
 
 Exchange = Callable[[str, str, "Mapping[str, str]", str], "dict[str, Any]"]
 ROOT = Path(__file__).resolve().parents[3]
-LONGEST_SILENCE = 60.0
+LONGEST_SILENCE = 120.0
 
 
 def fast_directory() -> str | None:
@@ -56,7 +56,7 @@ class Nursery:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.close()
-        self._server.wait(10)
+        self._server.wait(60)
         self._server.stdout.close()
         self._directory.cleanup()
 

@@ -166,7 +166,7 @@ class _Simulation:
             "stop_after": kill.after if kill else 0,
             "ledger": str(operator.ledger), "file": str(operator.file), "campaign": operator.campaign.id,
             "key": KEY.hex(), "token": f"token-of-{operator.user.login}", "url": self.world.double.url,
-            "repository": self.world.state.repository, "timeout": 1 if self.schedule.hangs else 30,
+            "repository": self.world.state.repository, "timeout": 5 if self.schedule.hangs else 60,
             "send_again": operator.send_again, "wire": self.schedule.wire,
         }  # fmt: skip
 
@@ -213,15 +213,10 @@ class _Simulation:
         elif kill.how != "moment":  # then it may have been done already
             self._problem(f"a client that was killed ended with status {status}")
         self._say(operator, f"SIGKILL ({kill.how})")
-        self._settle_down()
+        if self.schedule.wire:
+            self.world.double.settle()  # whatever the client had sent
         self._next_life(operator)
         return True
-
-    def _settle_down(self) -> None:
-        """Waits until the double has carried out what a killed client had sent."""
-        until = time.monotonic() + 10
-        while any(not each.status for each in self.world.double.log[-4:]) and time.monotonic() < until:
-            time.sleep(0.0005)
 
     def _time_passes(self, boundary: str) -> None:
         """Time and the runs go on, more where the client waits."""
