@@ -47,7 +47,7 @@ def run(script: str, environment: dict[str, str], *arguments: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from model_server.script import Json
 
 
+TIMEOUT = 60
+
+
 def post(server: ModelServer, body: Json, path: str = "/responses") -> tuple[http.client.HTTPResponse, bytes]:
     """One request; its response and the bytes of it."""
     url = urlsplit(server.url)
-    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=10)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=TIMEOUT)
     try:
         connection.request("POST", url.path + path, json.dumps(body), {"Content-Type": "application/json"})
         with connection.getresponse() as response:
@@ -140,7 +143,7 @@ def test_a_stream_that_hangs_ends_with_the_server() -> None:
     server = ModelServer([Answer(items=(Message(text="abc"),), hang_after=1)])
     with server:
         url = urlsplit(server.url)
-        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=10)
+        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=TIMEOUT)
         connection.request("POST", f"{url.path}/responses", "{}")
         response = connection.getresponse()
         assert response.read1().startswith(b"event: response.created")

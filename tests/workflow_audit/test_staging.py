@@ -89,7 +89,7 @@ def test_a_shell_at_the_gate_hides_itself_and_passes_the_status_on(tmp_path: Pat
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=120,
         )
         begin, end = os.read(gate, 4096).decode().splitlines()
     finally:

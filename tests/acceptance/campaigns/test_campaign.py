@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 KEY = bytes(range(100, 132))
 PROGRAM = [sys.executable, "-m", "runner_e2e", "dispatch"]
-LONGEST = 45.0
+LONGEST = 120.0
 CATALOG = """\
 harness: { command: [python3, harness.py] }
 credentials: { OPENAI_API_KEY: }

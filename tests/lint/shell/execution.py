@@ -124,7 +124,7 @@ def executed_verdict(snippet: Snippet) -> bool:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=20,
+            timeout=120,
             check=False,
         )
         text = log.read_text(errors="replace")
