@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-SCRATCH_USER = 4242
+# The kernel counts a user's processes on the whole machine: tests that run at the same time have users of their own.
+SCRATCH_USER = 100_000 + os.getpid()
 ENTRY = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from runner_e2e.sandbox.command import main; "
     "sys.exit(main(sys.argv[1:]))"

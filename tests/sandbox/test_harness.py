@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.sandbox_actors import make_actor
+from tests.sandbox_actors import SCRATCH_USER, make_actor
 
 from runner_e2e.errors import CommandNotExecutableError, CommandNotFoundError, LaunchError
 from runner_e2e.sandbox import harness, service
@@ -322,11 +322,18 @@ def let_view_be_prepared(launcher: Launcher, prepared: Prepared, script: str = "
     wait_until(lambda: has_prepared(launcher))
 
 
-# A prepared launch is let go when any mount of the machine changes, as other tests change them.
-alone = pytest.mark.serial
+@pytest.fixture
+def _own_mounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is prepared is let go when any mount changes: those of other tests shall not be seen."""
+    command = service.command
+    apart = ["unshare", "--mount"] if os.geteuid() == 0 else []
+    monkeypatch.setattr(service, "command", lambda *words, **more: [*apart, *command(*words, **more)])
 
 
-@alone
+undisturbed = pytest.mark.usefixtures("_own_mounts")
+
+
+@undisturbed
 def test_a_launch_that_came_twice_is_prepared(here: Actor) -> None:
     with Launcher() as launcher:
         one, other = hiding(launcher, here, here.hidden), hiding(launcher, here, here.hidden / "other")
@@ -346,7 +353,7 @@ def test_a_launch_that_came_twice_is_prepared(here: Actor) -> None:
                 assert never_prepares(launcher)
 
 
-@alone
+@undisturbed
 def test_a_prepared_launch_is_not_used_where_a_path_was_replaced(fresh: Actor) -> None:
     with Launcher() as launcher:
         prepared = hiding(launcher, fresh, fresh.hidden)
@@ -359,7 +366,7 @@ def test_a_prepared_launch_is_not_used_where_a_path_was_replaced(fresh: Actor) -
         assert "replaced during the launch" in caught.value.problem.why
 
 
-@alone
+@undisturbed
 def test_a_prepared_launch_is_not_used_where_a_path_was_made_again(fresh: Actor) -> None:
     """What is new may have the inode number of what was there: then only its cover tells that it went."""
     with Launcher() as launcher:
@@ -388,7 +395,7 @@ def link_what_was_moved(file: Path) -> None:
     file.hardlink_to(file.with_name("other"))
 
 
-@alone
+@undisturbed
 @pytest.mark.parametrize("change", [link_again, link_what_was_moved])
 @pytest.mark.parametrize("role", ["hide", "read_only"])
 def test_a_prepared_launch_is_not_used_where_a_file_has_another_name(
@@ -408,7 +415,7 @@ def test_a_prepared_launch_is_not_used_where_a_file_has_another_name(
         assert file.read_text() == "canary"
 
 
-@alone
+@undisturbed
 @pytest.mark.parametrize("role", ["hide", "read_only"])
 def test_a_prepared_launch_stops_where_a_file_with_several_names_has_another_one(fresh: Actor, role: str) -> None:
     """Nothing but a look from inside tells: the file has as many names as before."""
@@ -478,10 +485,10 @@ with Launcher() as launcher:
 """
 
 
-@alone
 def test_a_prepared_launch_is_not_kept_for_long(fresh: Actor) -> None:
     """As long as it is, a file that is removed keeps its room on the disk. Processes without a view come instead."""
-    done = fresh.run([fresh.python, "-I", "-c", SHORT_WAIT, fresh.source, fresh.work, fresh.hidden])
+    words = [fresh.python, "-I", "-c", SHORT_WAIT, fresh.source, fresh.work, fresh.hidden]
+    done = fresh.run([*(["unshare", "--mount"] if fresh.root else []), *words])
     assert done.stdout.split() == ["True", "False"], done
 
 
@@ -507,11 +514,13 @@ def test_a_prepared_launch_with_limits_needs_nothing_that_is_hidden(here: Actor)
     assert done.stdout.split() == ["0", "1", "2"], done
 
 
-@alone
+@undisturbed
 def test_a_launch_that_depends_on_what_else_runs_is_not_prepared(here: Actor) -> None:
     with Launcher() as launcher:
         prepared = launcher.prepare(
-            Policy(limits={"processes": 8}), directory=str(here.work), environment=here.environment()
+            Policy(user=SCRATCH_USER, limits={"processes": 8}),
+            directory=str(here.work),
+            environment=here.environment(),
         )
         for _ in range(3):
             assert output(launcher, prepared, "echo ran")[1] == "ran\n"
@@ -529,7 +538,7 @@ def test_processes_that_stand_ready_and_are_killed_are_made_anew(here: Actor) ->
         assert output(launcher, prepared, "echo second")[1] == "second\n"
 
 
-@alone
+@undisturbed
 @pytest.mark.parametrize("before", [1, 2], ids=["made", "prepared"])
 def test_signals_that_came_before_a_launch_are_not_for_its_command(here: Actor, before: int) -> None:
     with Launcher() as launcher:
@@ -639,13 +648,12 @@ def test_a_listed_program_runs_by_its_content(here: Actor, launcher: Launcher, t
     os.close(nothing)
 
 
-@pytest.mark.serial  # other tests start and end processes of the same user
-def test_a_limit_on_processes_counts_what_runs_at_the_time(here: Actor, launcher: Launcher, prepared: Prepared) -> None:
+def test_a_limit_on_processes_counts_what_runs_at_the_time(here: Actor, launcher: Launcher) -> None:
     """Agents of one user share the kernel's count: those that started after the policy was prepared count, too."""
-    limited = launcher.prepare(
-        Policy(hide=(str(here.hidden),), limits={"processes": 8}),
-        directory=str(here.work),
-        environment=here.environment(),
+    policy = Policy(hide=(str(here.hidden),), user=SCRATCH_USER)
+    prepared, limited = (
+        launcher.prepare(one, directory=str(here.work), environment=here.environment())
+        for one in (policy, policy.replace(limits={"processes": 8}))
     )
     script = "for i in 1 2 3; do sleep 0.2 & done; wait; echo ran"
     assert output(launcher, limited, script)[1] == "ran\n"

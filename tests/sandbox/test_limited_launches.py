@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.sandbox_actors import SCRATCH_USER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,10 +95,11 @@ def test_memory_of_the_whole_tree(actor: Actor, way: str) -> None:
     assert (ended(actor) or {})["limit"] == "memory"
 
 
-@pytest.mark.serial  # other tests start and end processes of the same user
 @pytest.mark.parametrize("way", WAYS)
 def test_processes(actor: Actor, way: str) -> None:
-    done = limited(actor, {"processes": 40}, FORKS, *WAYS[way])
+    policy = actor.place / "policy.json"
+    policy.write_text(json.dumps({"schema": "runner-e2e.sandbox-policy/v1", "user": SCRATCH_USER}))
+    done = limited(actor, {"processes": 40}, FORKS, "--policy", policy, *WAYS[way])
     if actor.root and way in {"own-user", "landlock-alone"}:  # the kernel does not count root's: the watch does
         assert (done.returncode, done.stdout) == (124, ""), done.stderr
         assert "ended by the limit processes (40): there were " in done.stderr
