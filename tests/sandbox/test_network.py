@@ -186,7 +186,7 @@ def test_with_loopback_an_agent_reaches_its_own_services_alone(actor: Actor, por
 
 
 def curl(*words: object) -> list[object]:
-    return ["curl", "--silent", "--show-error", "--max-time", "20", *words]
+    return ["curl", "--silent", "--show-error", "--max-time", "60", *words]
 
 
 @pytest.mark.parametrize("wall", WALLS)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.sandbox_actors import Actor
 
 WAYS = {"usual": [], "locked": ["--wall", "locked-mounts"], "landlock-alone": ["--without", "mounts"]}
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Desk:
@@ -35,15 +35,21 @@ class Desk:
 
     def __init__(self, actor: Actor, words: Sequence[str]) -> None:
         self.said = ""
+        ready, go = os.pipe()
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             try:
+                os.close(go)
+                os.read(ready, 1)  # until the terminal has its size
                 os.chdir(actor.work)
                 program = [*actor.prefix, *words]
                 os.execvpe(program[0], program, {**actor.environment(), "TERM": "dumb"})
             finally:
                 os._exit(99)
         self.resize(30, 100)
+        self.before = self.modes()
+        os.close(go)
+        os.close(ready)
 
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -58,6 +64,14 @@ class Desk:
         end = time.monotonic() + PATIENCE
         while self.raw() != raw:
             assert time.monotonic() < end, f"the terminal stays as it is; it showed {self.said!r}"
+            time.sleep(0.01)
+
+    def until_foreground(self, command: str) -> None:
+        """Waits until *command*, somewhere below this terminal, is what keys of its own terminal go to."""
+        words = command.replace(" ", "\0") + "\0"
+        end = time.monotonic() + PATIENCE
+        while not any(_is_in_front(process) for process in Path("/proc").glob("[0-9]*") if _words(process) == words):
+            assert time.monotonic() < end, f"{command} does not run"
             time.sleep(0.01)
 
     def type(self, text: str) -> None:
@@ -98,6 +112,36 @@ class Desk:
         os.close(self.master)
 
 
+def _words(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _is_in_front(process: Path) -> bool:
+    """Whether a process runs, in the foreground of its terminal."""
+    try:
+        state, _, group, _, _, foreground, *_ = (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return state in "RS" and group == foreground
+
+
+def number(of: int) -> str:
+    """A length of sleep that no other test has."""
+    return f"100.{of}{os.getpid()}{time.monotonic_ns() % 100000}"
+
+
+def read_pid(path: Path) -> int:
+    """The process whose number a shell writes to *path*."""
+    end = time.monotonic() + PATIENCE
+    while not (path.exists() and path.read_text().endswith("\n")):
+        assert time.monotonic() < end, f"{path} is not written"
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
 def sit(actor: Actor, command: Sequence[object], *options: object) -> Desk:
     """A terminal whose only process is the launcher."""
     return Desk(actor, actor.words("--quiet", "--hide", actor.hidden, *options, command=command))
@@ -131,21 +175,19 @@ def test_jobs_in_an_interactive_shell(actor: Actor, way: str) -> None:
         desk.type("PS1='in''side> '\n")
         desk.expect("inside> ")
         assert "no job control" not in desk.said
-        desk.type("sleep 100; echo status $?\n")
-        desk.expect("echo status")
-        time.sleep(0.3)
+        first, second = f"sleep {number(1)}", f"sleep {number(2)}"
+        desk.type(f"{first}; echo status $?\n")
+        desk.until_foreground(first)
         desk.type("\x03")
         desk.expect("inside> ")
-        desk.type("sleep 101\n")
-        desk.expect("sleep 101")
-        time.sleep(0.3)
+        desk.type(f"{second}\n")
+        desk.until_foreground(second)
         desk.type("\x1a")
         desk.expect("Stopped")
         desk.expect("inside> ")
         desk.type("jobs | wc -l; fg\n")
         desk.expect("\r\n1\r\n")
-        desk.expect("sleep 101")
-        time.sleep(0.3)
+        desk.until_foreground(second)
         desk.type("\x03")
         desk.expect("inside> ")
         desk.type("sleep 102 &\n")
@@ -288,15 +330,10 @@ def test_an_agent_that_ends_before_the_launcher_is_ready_is_shown_as_any_other()
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_the_terminal_is_as_it_was_after_a_signal(actor: Actor, way: str, how: signal.Signals) -> None:
     with sit(actor, ["/bin/sleep", "100"], *WAYS[way]) as desk:
-        before = desk.modes()
         desk.until_raw()
         os.kill(desk.pid, how)
-        kept = os.dup(desk.master)
-        try:
-            assert desk.end() == 128 + how
-            assert termios.tcgetattr(kept) == before
-        finally:
-            os.close(kept)
+        assert desk.end() == 128 + how
+        assert desk.modes() == desk.before
 
 
 def test_the_terminal_is_as_it_was_after_the_launcher_was_killed(actor: Actor, outer_shell: Desk) -> None:
@@ -305,8 +342,7 @@ def test_the_terminal_is_as_it_was_after_the_launcher_was_killed(actor: Actor, o
     outer_shell.type(f"{launch_line(actor, 'echo started; sleep 100')} & echo $! > {mark}; fg\n")
     outer_shell.expect("started")
     outer_shell.until_raw()
-    launcher = int(mark.read_text())
-    os.kill(launcher, signal.SIGKILL)
+    os.kill(read_pid(mark), signal.SIGKILL)
     outer_shell.expect("Killed")
     outer_shell.expect("outside> ")
     outer_shell.until_raw(raw=False)
@@ -321,7 +357,7 @@ def test_the_terminal_is_as_it_was_though_no_shell_cares(actor: Actor) -> None:
     with Desk(actor, ["/bin/bash", "-c", f"{script.replace(' &', ' < /dev/tty &')}"]) as desk:
         desk.expect("started")
         desk.until_raw()
-        os.kill(int((actor.work / "pid").read_text()), signal.SIGKILL)
+        os.kill(read_pid(actor.work / "pid"), signal.SIGKILL)
         desk.until_raw(raw=False)
         desk.expect("icanon")
 
@@ -345,14 +381,13 @@ def test_a_launch_that_was_stopped_comes_back(actor: Actor, outer_shell: Desk, h
     outer_shell.type(f"{launch_line(actor, 'echo up; read line; echo got $line')} & echo $! > {mark}; fg\n")
     outer_shell.expect("up\r\n")
     outer_shell.until_raw()
-    os.kill(int(mark.read_text()), how)
+    os.kill(read_pid(mark), how)
     outer_shell.expect("Stopped")
     outer_shell.expect("outside> ")
     outer_shell.type("echo the shell $((2 + 3)) hears\n")
     outer_shell.expect("shell 5 hears")
     outer_shell.type("fg\n")
     outer_shell.until_raw()
-    time.sleep(0.2)
     outer_shell.type("a line\n")
     outer_shell.expect("got a line")
     outer_shell.expect("outside> ")

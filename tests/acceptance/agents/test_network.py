@@ -27,9 +27,9 @@ JOB = "evaluate suite.profile.local.a-telling-case"
 TASK = "printf 'the task is done' > made.txt && cat made.txt"
 # How an agent would look for its own job: as it was told, past the proxy, by UDP, and at the machine's metadata.
 LOOKING = """
-curl -sS --max-time 2 {api}/actions/jobs/1
-curl -sS --max-time 2 --noproxy '*' {api}/actions/jobs/1
-curl -sS --max-time 2 -x '' {local}/actions/jobs/1
+curl -sS --max-time 60 {api}/actions/jobs/1
+curl -sS --max-time 60 --noproxy '*' {api}/actions/jobs/1
+curl -sS --max-time 60 -x '' {local}/actions/jobs/1
 python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"?", ("192.0.2.1", 53))'
 curl -sS --max-time 2 http://169.254.169.254/latest/meta-data/
 true

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shutil
 import subprocess
@@ -169,7 +170,7 @@ def found_by_snooping(instance: Instance, provider: str, *, options: Sequence[st
     ):
         peer = agent(instance, "peer", provider, peers, f"Your case: {instance.marks['database']}", options=options)
         try:
-            wait_for_command(peers, peer)
+            wait_for_session(instance, peers, peer)
             mine = agent(instance, "mine", provider, server, "Do the task.", options=options)
             try:
                 output, errors = mine.communicate(timeout=TIMEOUT)
@@ -187,14 +188,23 @@ def found_by_snooping(instance: Instance, provider: str, *, options: Sequence[st
     return {name: part for part in parts for name in SNOOPING if part.startswith(f"{name}>")}
 
 
-def wait_for_command(server: ModelServer, process: subprocess.Popen[str]) -> None:
-    """Waits until the peer has asked its model; from then on it waits for the answer."""
+def wait_for_session(instance: Instance, server: ModelServer, process: subprocess.Popen[str]) -> None:
+    """Waits until the peer has asked its model, and written down what it was told: then it waits for the answer."""
     end = time.monotonic() + TIMEOUT
-    while not any(request.tools for request in server.requests):
+    mark = instance.marks["database"].encode()
+    while not (any(request.tools for request in server.requests) and holds(instance.session("peer"), mark)):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end
         time.sleep(0.05)
-    time.sleep(2)  # until its session is written
+
+
+def holds(directory: Path, text: bytes) -> bool:
+    """Whether a file below a directory in which an agent works holds *text*."""
+    for path in directory.rglob("*"):
+        with contextlib.suppress(OSError):
+            if path.is_file() and text in path.read_bytes():
+                return True
+    return False
 
 
 @pytest.mark.parametrize("provider", ["codex", "opencode"])

@@ -209,7 +209,7 @@ def test_tools_in_a_closed_directory_are_shared(root: Actor) -> None:
 
 def test_two_agents_at_once_do_not_see_each_other(actor: Actor) -> None:
     other = actor.hidden / "other"
-    script = "echo $$ > state; echo ready; sleep 20"
+    script = "echo $$ > state; echo ready; sleep 600"
     first = subprocess.Popen(
         [
             *actor.prefix,
@@ -222,7 +222,7 @@ def test_two_agents_at_once_do_not_see_each_other(actor: Actor) -> None:
     )
     assert first.stdout is not None
     assert first.stdout.readline() == "ready\n"
-    done = actor.shell(f"ps ax -o args= | grep -c 'sleep 20$'; ls {other}; kill -0 -1; echo end")
+    done = actor.shell(f"ps ax -o args= | grep -c 'sleep 600$'; ls {other}; kill -0 -1; echo end")
     first.terminate()
     first.communicate(timeout=30)
     assert done.stdout == "0\nend\n"
