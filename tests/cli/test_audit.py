@@ -55,9 +55,11 @@ def test_a_secret_of_any_form_can_be_followed() -> None:
 
 
 def test_what_was_not_seen_fails_too(tmp_path: Path) -> None:
-    done = run("--canary", ID, "--fail-on-leak", "--linger", "0.1", "--", "sh", "-c", "sleep 3 >/dev/null 2>&1 &")
+    script = f"(until [ -e {tmp_path}/go ]; do sleep 0.1; done) >/dev/null 2>&1 &"
+    done = run("--canary", ID, "--fail-on-leak", "--linger", "0.1", "--", "sh", "-c", script)
     assert done.returncode == 125
     assert "INCOMPLETE" in done.stderr
+    (tmp_path / "go").touch()
 
 
 def test_json_to_a_file_and_to_standard_error(tmp_path: Path) -> None:

@@ -182,9 +182,9 @@ def test_a_cancelled_job_has_its_result(job: Job) -> None:
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         log.append(process.stdout.read())
-        status = process.wait(timeout=20)
+        status = process.wait(timeout=60)
     assert status == 130
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 30
     assert job.outputs["verdict"] == "failed"
     assert Path(job.outputs["result"]).is_file()
     assert "### ❌" in job.summary
