@@ -19,6 +19,11 @@ for _name in [name for name in os.environ if name.startswith(("GITHUB_", "RUNNER
 os.environ.pop("CI", None)
 os.environ.pop("FORCE_COLOR", None)
 os.environ["NO_COLOR"] = "1"
+# Git does the same whatever somebody has configured, and within a hook of another repository. So do new files.
+for _name in [name for name in os.environ if name.startswith("GIT_")]:
+    del os.environ[_name]
+os.environ.update(GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")
+os.umask(0o022)
 
 # A busy machine is no failure, and no example is kept from one run for the next.
 # The same examples in every run: a change is judged by what it changed. `--hypothesis-profile=explore` tries new ones.

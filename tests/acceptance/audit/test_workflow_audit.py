@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
+import time
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
 
 from runner_e2e.errors import ConfigurationError
+from runner_e2e.sandbox import exec_audit
 from runner_e2e.sandbox.canary import Canary, Finder
 from runner_e2e.workflow_audit.model import Sighting, WorkflowAudit, WorkflowOptions
 from runner_e2e.workflow_audit.report import render_json, render_text
@@ -245,9 +248,14 @@ def test_a_step_that_fails_leaves_the_rest_unseen(tmp_path: Path) -> None:
     assert "job b did not run" in found.notes
 
 
-def test_a_step_that_hangs_is_named_and_killed(tmp_path: Path) -> None:
-    found = audited(workflow(tmp_path, steps("{name: stuck, run: 'sleep 300 & sleep 300'}")), timeout=2.0)
-    assert found.gaps[0] == "killed after 2 seconds, in: w.yml/a / stuck"
+def test_a_step_that_hangs_is_named_and_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is over when it has begun, however long that takes."""
+    begun = tmp_path / "begun"
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 500 * begun.exists(), time=time.time)
+    monkeypatch.setattr(exec_audit, "time", clock)
+    script = f"touch {begun}; sleep 300 & sleep 300"
+    found = audited(workflow(tmp_path, steps(f"{{name: stuck, run: '{script}'}}")), timeout=400.0)
+    assert found.gaps[0] == "killed after 400 seconds, in: w.yml/a / stuck"
     assert all(process.ended is not None for process in found.execs.processes)
 
 
