@@ -162,7 +162,7 @@ def hidden_socket(targets: Targets) -> str:
 
 def _ask(address: str) -> str:
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(5)
+        client.settimeout(10)
         client.connect(address)
         return client.recv(4000).decode(errors="replace")
 
