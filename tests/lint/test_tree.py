@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runner_e2e.lint.tree import MAX_NODES, Node, TooLargeError, parse_javascript
+from runner_e2e.lint import tree
+from runner_e2e.lint.tree import MAX_NODES, Node, TooLargeError, errors, parse_javascript
 
 
 def nodes(root: Node, kind: str) -> list[Node]:
@@ -61,6 +62,29 @@ def test_what_is_no_javascript_is_an_error_among_the_rest() -> None:
     root = parse_javascript("f(1)\n%%% ) {\ng(2)")
     assert nodes(root, "ERROR")
     assert nodes(root, "call_expression")
+
+
+@pytest.mark.parametrize(("text", "place"), [("if (a { b() }", 5), ("f(é, [1);", 7), ("class A { b() { c() }", 21)])
+def test_what_is_missing_is_an_error_where_it_should_be(text: str, place: int) -> None:
+    assert [(error.start, error.end) for error in errors(parse_javascript(text))] == [(place, place)]
+
+
+@pytest.mark.parametrize("shift", range(1, 9))
+def test_the_pieces_in_which_a_text_is_read_may_cut_characters(shift: int) -> None:
+    text = "x" * shift + "('" + "é文🎉" * 3_000 + "');"
+    (string,) = nodes(parse_javascript(text), "string")
+    assert (string.start, string.end) == (shift + 1, len(text) - 2)
+
+
+def test_a_text_that_takes_too_long_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "f(a);" * 500
+    monkeypatch.setattr(tree, "_MAX_SECONDS", -1)
+    with pytest.raises(TooLargeError):
+        parse_javascript(text)
+    monkeypatch.setattr(tree, "_MAX_SECONDS", 100)
+    with pytest.raises(TooLargeError):
+        parse_javascript(text)
+    parse_javascript(f"{text} ")
 
 
 def test_a_bundle_is_refused() -> None:

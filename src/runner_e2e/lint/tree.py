@@ -40,9 +40,10 @@ MAX_REMEMBERED = 20_000
 """A longer text is not worth the memory that its tree would take."""
 
 # Where comparisons could be type arguments the time of the parser grows with the square of the text. Ordinary programs
-# of the greatest length take a tenth of this.
+# of the greatest length take a tenth of this. A text that took too long is not tried again.
 _MAX_SECONDS = 3.0
 _CHUNK = 2048
+_SLOW: set[tuple[int, int]] = set()
 _COMMENT = frozenset({"comment"})
 
 # Tokens without a name in the grammar that tell one construct from another, by the construct.
@@ -139,8 +140,9 @@ def _read(parser: Callable[[], Any], text: str, without: frozenset[str]) -> Node
 
 def _parsed(parser: Any, data: bytes) -> Any:
     """The tree of *data*, given piece by piece: when time is up, the parser is told that the text ends."""
+    key = id(parser), hash(data)
     end = time.thread_time() + _MAX_SECONDS
-    late = False
+    late = key in _SLOW
 
     def read(offset: int, _point: object) -> bytes:
         nonlocal late
@@ -149,6 +151,7 @@ def _parsed(parser: Any, data: bytes) -> Any:
 
     tree = parser.parse(read)
     if late:
+        _SLOW.add(key)
         raise TooLargeError
     return tree
 
@@ -177,17 +180,20 @@ def _characters(text: str) -> Sequence[int]:
 def _copied(root: Any, characters: Sequence[int] | None, without: frozenset[str]) -> Node:
     """The tree below *root* as plain nodes; see :func:`_taken` for *without*."""
 
-    def copy(node: Any) -> Node:
+    def copy(node: Any, kind: str = "") -> Node:
         start, end = node.start_byte, node.end_byte
         if characters is not None:
             start, end = characters[start], characters[end]
-        return Node(node.type, start, end)
+        return Node(kind or node.type, start, end)
 
     cursor = root.walk()
     top = copy(root)
     parents = [top]
+    broken = root.has_error
     going = cursor.goto_first_child()
     while going:
+        if broken and cursor.node.is_missing:  # the parser went on as if it were there
+            parents[-1].children.append(copy(cursor.node, "ERROR"))
         one = _taken(cursor, parents[-1], copy, without)
         if one is not None and cursor.goto_first_child():
             parents.append(one)

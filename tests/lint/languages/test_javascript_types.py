@@ -245,6 +245,20 @@ def test_programs_with_types_are_followed(program: str, line: int, tmp_path: Pat
     assert findings(tmp_path, program) == [("confidential-argv", "run.ts", line, "HIGH")]
 
 
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        ("using id = process.env.CELL;\nstart('tool', [id]);\n", 3),
+        ("class A { static id = process.env.CELL;\n  static {\n    start('tool', [this.id]);\n  }\n}\n", 4),
+        ("class A { static id = process.env.CELL;\n  static { start('tool', [A.id]); }\n}\n", 3),
+    ],
+)
+def test_what_javascript_has_of_late_is_followed(program: str, line: int, tmp_path: Path) -> None:
+    for name in ("run.mjs", "run.mts"):
+        (tmp_path / name).mkdir()
+        assert findings(tmp_path / name, program, name) == [("confidential-argv", name, line, "HIGH")]
+
+
 def test_members_of_enumerations_are_known(tmp_path: Path) -> None:
     program = (
         "enum Kind { None, One, Two = One * 4, Three, Text = 'x' }\n"
@@ -293,6 +307,8 @@ def test_elements_are_followed(tmp_path: Path) -> None:
         ("let a: string;\nlet b: (c: d = e;\n", 3),
         ("const a = b as {{ c };\n", 2),
         ("interface A { b: = }\n", 2),
+        ("if (a { b() }\n", 2),
+        ("export import child = require('child_process');\n", 2),
     ],
 )
 def test_what_is_no_typescript_is_told(program: str, line: int, tmp_path: Path) -> None:

@@ -209,10 +209,12 @@ class Expressions(Objects):
 
     # --- classes
 
-    def class_of(self, node: Node) -> Js:
-        """A class: its prototype holds the methods, the class itself what is static."""
+    def class_of(self, node: Node, cell: Cell | None = None) -> Js:
+        """A class: its prototype holds the methods, the class itself what is static. *cell*: what its name means."""
         thing, prototype = Thing("class"), Thing()
         thing.data = node
+        if cell is not None:
+            cell.value = of_thing(thing)
         heritage = next((child for child in node.children if child.kind == "class_heritage"), None)
         if heritage is not None and heritage.children:
             parent = self.evaluate(heritage.children[0]).thing
@@ -232,6 +234,8 @@ class Expressions(Objects):
                     target.cells[name] = Cell(of_thing(function))
             elif member.kind == "field_definition" and target is thing and (value := member.get("value")) is not None:
                 target.cells[self.key(member.get("property")).constant or ""] = Cell(self.evaluate(value))
+            elif member.kind == "class_static_block":
+                self.call(self.closure(member), Call(self, of_thing(thing), (), member.start, member.end, "static"))
         thing.cells["prototype"] = Cell(of_thing(prototype))
         return of_thing(thing)
 

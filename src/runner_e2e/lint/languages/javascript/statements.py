@@ -174,7 +174,7 @@ class Statements(TypedStatements):
         name = node.get("name")
         if name is not None:
             cell = self.scope.cells[self.slice_of(name)] = Cell()
-            cell.value = self.class_of(node)
+            self.class_of(node, cell)
 
     # --- branches
 
