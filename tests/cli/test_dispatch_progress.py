@@ -138,6 +138,15 @@ def test_a_wait_ends_as_soon_as_a_person_wants_to_leave() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_a_wish_to_leave_that_came_before_a_wait_ends_it() -> None:
+    departure = Departure()
+    with departure.watched():
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(Left) as leaving:
+            departure.wait(60.0)
+    assert leaving.value.number == signal.SIGTERM
+
+
 def test_what_is_under_way_is_finished_unless_the_person_insists() -> None:
     departure = Departure()
     with departure.watched():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
@@ -127,8 +126,8 @@ class Departure:
     """
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
         self._number = 0
+        self._waits = False
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -142,19 +141,23 @@ class Departure:
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if self._asked.is_set():
+        # Nothing that takes a lock: the code that this interrupts may hold it.
+        again, self._number = self._number, self._number or number
+        if again or self._waits:
             raise Left(number)
-        self._number = number
-        self._asked.set()
 
     def wait(self, seconds: float) -> None:
         """Sleeps; raises :class:`Left` as soon as a person wants to leave."""
-        if self._asked.wait(max(0.0, seconds)):
-            raise Left(self._number)
+        self._waits = True
+        try:
+            self.check()  # one that came a moment before
+            time.sleep(max(0.0, seconds))
+        finally:
+            self._waits = False
 
     def check(self) -> None:
         """Raises :class:`Left` where a person wants to leave."""
-        if self._asked.is_set():
+        if self._number:
             raise Left(self._number)
 
 
