@@ -102,7 +102,9 @@ texts = st.text(max_size=20)
 failures = st.builds(Failure, failure_class=st.sampled_from(FAILURE_CLASSES), message=texts)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=50, deadline=None
+)
 @given(
     failure=failures,
     exit_=st.builds(Exit, code=st.none() | st.integers(0, 255), signal=st.none() | texts, timed_out=st.booleans()),
