@@ -59,7 +59,7 @@ _NO_TOKENS: frozenset[str] = frozenset()
 
 
 class TooLargeError(Exception):
-    """The program is too large to be followed."""
+    """The program is too large to be followed, or its syntax takes too long to read."""
 
 
 class Node:

@@ -67,7 +67,8 @@ class Interpreter(Statements):
         try:
             root, wrong = read(source.text, path)
         except TooLargeError:
-            self.process.give_up(0, min(1, len(source.text)), "a JavaScript program of this size is not followed")
+            reason = "a JavaScript program of this size, or that takes so long to read, is not followed"
+            self.process.give_up(0, min(1, len(source.text)), reason)
             return None
         if wrong:
             with self.process.within(source):

@@ -90,8 +90,8 @@ def _read(text: str, *, jsx: bool) -> Node:
     root = parse_typescript(text, jsx=jsx, without=_ONLY_TYPES)
     wrong = errors(root)
     if wrong and (other := _rewritten(text)) != text:
-        root = parse_typescript(other, jsx=jsx, without=_ONLY_TYPES)
-        wrong = errors(root)
+        again = parse_typescript(other, jsx=jsx, without=_ONLY_TYPES)
+        root, wrong = min((root, wrong), (again, errors(again)), key=lambda one: len(one[1]))
     _simplify(root)
     if wrong:
         kept = set(map(id, errors(root)))
