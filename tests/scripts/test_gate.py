@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.github_double.clock import ManualClock
 from tests.github_double.server import Server
 from tests.github_double.state import Job as Work
 from tests.github_double.state import Run, State
@@ -88,8 +89,7 @@ class Job:
 @pytest.fixture
 def double() -> Iterator[Server]:
     # GitHub's clock is the machine's: nonces are compared with it.
-    with Server(State()) as server:
-        server.state.clock.sleep(datetime.now(UTC).timestamp() - server.state.clock.now())
+    with Server(State(clock=ManualClock(datetime.now(UTC).timestamp()))) as server:
         server.state.add_workflow(
             ".github/workflows/paid.yml", inputs={"nonce": False}, triggers=("workflow_dispatch", "schedule")
         )

@@ -7,7 +7,9 @@ import subprocess
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tests.github_double.clock import ManualClock
 from tests.github_double.server import Server
+from tests.github_double.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +24,9 @@ TOKEN = "ghs-the-token-of-the-run"
 def github_with(repository: Path, workflow: str) -> Iterator[Server]:
     """A double with the commit of *repository* on its default branch, and the *workflow* there."""
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=repository, capture_output=True, text=True, check=True)
-    with Server(validating=False) as double:
+    # Its clock is the machine's: the steps compare nonces with it.
+    with Server(State(clock=ManualClock(datetime.now(UTC).timestamp())), validating=False) as double:
         state = double.state
-        # Its clock is the machine's: the steps compare nonces with it.
-        state.clock.sleep(datetime.now(UTC).timestamp() - state.clock.now())
         state.objects[head.stdout.strip()] = {"kind": "commit", "tree": "", "parents": [], "message": ""}
         state.refs["refs/heads/main"] = head.stdout.strip()
         state.tokens[TOKEN] = state.users["alice"]
