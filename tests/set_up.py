@@ -19,6 +19,7 @@ WHEELS = HERE.parent / ".venv" / "wheels"
 
 # Program looked for -> Debian and Ubuntu package that brings it.
 PACKAGES = {
+    "bats": "bats",
     "bwrap": "bubblewrap",
     "cpio": "cpio",
     "curl": "curl",

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.records import dataclass
-from runner_e2e.lint.shell.filesystem import path_keys
+from runner_e2e.lint.shell.filesystem import path_keys, write_channel
 from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.state import Field
 from runner_e2e.lint.source import Source
@@ -64,6 +64,7 @@ _STRING = r'"(?:[^"\\]|\\.)*"'
 _BLOCK = re.compile(r'"scripts"\s*:\s*\{')
 _ENTRY = re.compile(rf"\s*({_STRING})\s*:\s*({_STRING})\s*,?")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_SILENT = frozenset({"-s", "--silent", "--loglevel=silent", "--reporter=silent"})
 _MAX_NESTED = 6
 
 
@@ -157,6 +158,7 @@ def _script(machine: Machine, call: Invocation, name: str, arguments: list[Field
         given = _behind_dashes(given)
     elif given and _text(given[0]) == "--":
         given = given[1:]
+    _show(machine, call, given)
     before = call.state.directory
     if directory:
         call.state.directory = join(Value((key,)) for key in path_keys(Value.literal(directory), call.state))
@@ -173,6 +175,15 @@ def _script(machine: Machine, call: Invocation, name: str, arguments: list[Field
         machine.depth -= 1
         call.state.directory = before
     return True
+
+
+def _show(machine: Machine, call: Invocation, given: list[Field]) -> None:
+    """Shows the command that is run, with what it is *given*, unless that is not wanted."""
+    if given and not any(_text(one) in _SILENT for one in call.fields):
+        shown = Value.literal("> ")
+        for argument in given:
+            shown = shown + argument.value + Value.literal(" ")
+        write_channel(machine, call.state, 1, shown + Value.literal("\n"), call.span)
 
 
 def _behind_dashes(arguments: list[Field]) -> list[Field]:

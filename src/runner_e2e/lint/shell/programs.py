@@ -41,7 +41,7 @@ _Model: TypeAlias = Callable[["Machine", "Invocation"], None]
 
 _MAX_NESTED = 24
 _IN_PLACE = re.compile(r"(?:-[nErsuz]*i|--in-place=?)(?P<suffix>[^\s/]*)$")
-_TEST_RUNNERS = ("pytest", "py.test", "vitest", "jest", "mocha", "playwright", "bun test")
+_TEST_RUNNERS = ("pytest", "py.test", "vitest", "jest", "mocha", "playwright", "bun test", "bats")
 _ARCHIVERS = ("tar", "gtar", "bsdtar", "cpio", "zip", "unzip", "zipinfo", "7z", "7za", "7zr", "7zz")
 _COMPRESSORS = (
     *("gzip", "pigz", "gunzip", "zcat", "gzcat", "bzip2", "pbzip2", "bunzip2", "bzcat", "xz", "unxz", "xzcat"),
@@ -459,6 +459,13 @@ def _judged(machine: Machine, call: Invocation, content: Value, *, spawns: bool)
     _output(machine, join(parts), call)
 
 
+def _just(machine: Machine, call: Invocation) -> None:
+    from runner_e2e.lint.shell import just
+
+    if not just.run(machine, call):
+        _unknown(machine, call)
+
+
 def _gh(machine: Machine, call: Invocation) -> None:
     from runner_e2e.lint.shell import downloads
     from runner_e2e.lint.shell.publishing import publish
@@ -533,6 +540,7 @@ _MODELS: dict[str, _Model] = {
     "podman": containers.run,
     "nerdctl": containers.run,
     "kubectl": containers.run,
+    "just": _just,
     "gh": _gh,
     "curl": _client,
     "wget": _client,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runner_e2e.lint.shell.machine import Invocation, Machine
     from runner_e2e.lint.values import Value
 
-__all__ = ["NAMES", "run", "run_file", "run_program"]
+__all__ = ["NAMES", "run", "run_file", "run_program", "shell_of"]
 
 NAMES = {"bash": "bash", "sh": "sh", "dash": "sh", "zsh": "bash", "ksh": "bash", "ash": "sh", "rbash": "bash"}
 """Shells, and the dialect they are followed in."""
@@ -92,6 +92,15 @@ def _run_operand(machine: Machine, path: Value, call: Invocation, start: ShellSt
     else:
         content = read_file(machine, call.state, path, call.environment)
         run_program(machine, content, call, replace(start, name=path.constant or ""))
+
+
+def shell_of(line: str) -> ShellStart | None:
+    """How the shell starts that the first *line* of a script names; None where that is no shell."""
+    match = _SHEBANG.match(line)
+    if match is None or match["name"] not in NAMES:
+        return None
+    flags = frozenset(re.sub(r"[^a-z]", "", match["flags"]))
+    return ShellStart(dialect=NAMES[match["name"]], flags=flags, span=(0, 0))
 
 
 def run_file(machine: Machine, call: Invocation) -> bool:

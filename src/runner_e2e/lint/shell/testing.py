@@ -1,7 +1,8 @@
 """Test runners: which files of the repository they run, and that they run them with what is in the environment.
 
-``pytest``, ``unittest``, ``vitest``, ``jest``, ``mocha`` and ``node --test`` find files by their names. Each of these
-is followed as a program whose tests are called. A suite may be large: there is a budget for each file and for all.
+``bats``, ``pytest``, ``unittest``, ``vitest``, ``jest``, ``mocha`` and ``node --test`` find files by their names. Each
+of these is followed as a program whose tests are called. A suite may be large: there is a budget for each file and for
+all.
 Source: the documentation of each runner on which tests it discovers.
 """
 
@@ -174,8 +175,13 @@ def _follow_one(machine: Machine, call: Invocation, suite: _Suite, path: str) ->
     language = "python" if path.endswith(".py") else "javascript"
     copy = replace(call, state=call.state.copy())
     try:
-        tests = Tests(style=suite.style, names=suite.names.get(path, ()), titled=suite.titled)
-        interpreters.run_tests(machine, copy, language, path, tests)
+        if suite.style == "bats":
+            from runner_e2e.lint.shell import bats
+
+            bats.follow(machine, copy, path)
+        else:
+            tests = Tests(style=suite.style, names=suite.names.get(path, ()), titled=suite.titled)
+            interpreters.run_tests(machine, copy, language, path, tests)
     except ExhaustedError:
         deadline = machine.options.deadline
         if deadline is not None and time.process_time() > deadline:
@@ -401,7 +407,29 @@ def _playwright(folders: _Folders, arguments: tuple[str, ...]) -> _Suite:
     return replace(suite, titled=bool(_REPORTS & {word.removeprefix("--reporter=") for word in arguments}))
 
 
+# --- bats
+
+_BATS_VALUES = frozenset(
+    {"-f", "--filter", "-F", "--formatter", "-j", "--jobs", "-o", "--output", "--filter-tags", "--filter-status"}
+    | {"--report-formatter", "--gather-test-outputs-in", "--code-quote-style", "--parallel-binary-name"}
+)
+_BATS_SHOWS = frozenset({"--show-output-of-passing-tests", "-x", "--trace"})
+
+
+def _bats(folders: _Folders, arguments: tuple[str, ...]) -> _Suite:
+    operands, options = _split(arguments, _BATS_VALUES)
+    files: list[str] = []
+    for operand in operands:
+        path = folders.absolute(operand)
+        into = {"-r", "--recursive"} & options.keys()
+        found = (each for each in folders.below(operand) if into or posixpath.dirname(each) == path)
+        files += [path] if folders.is_file(path) else [each for each in found if each.endswith(".bats")]
+    captured = not _BATS_SHOWS & options.keys()
+    return _Suite(files=tuple(dict.fromkeys(files)), style="bats", names={}, captured=captured)
+
+
 RUNNERS: dict[str, Reader] = {
+    "bats": _bats,
     "pytest": _pytest,
     "py.test": _pytest,
     "unittest": _unittest,

@@ -1,0 +1,3 @@
+show() {
+  tool "$1" # leak
+}
