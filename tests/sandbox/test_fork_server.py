@@ -363,6 +363,8 @@ def test_a_server_without_room_for_a_worker_tries_again(served: Actor) -> None:
 import resource
 subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.DEVNULL)  # it has loaded all by then
 number = int(os.path.basename(server))
+while len(servers()) < 2:
+    continue  # or one that is just made would have had room
 usual = resource.prlimit(number, resource.RLIMIT_NOFILE)
 resource.prlimit(number, resource.RLIMIT_NOFILE, (4, usual[1]))
 end([process for process in servers() if process != number])
