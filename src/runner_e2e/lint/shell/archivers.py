@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from runner_e2e.lint.records import dataclass
-from runner_e2e.lint.shell import filters
+from runner_e2e.lint.shell import filters, shells
 from runner_e2e.lint.shell.archives import below, is_member, members_of, pack
 from runner_e2e.lint.shell.command_lines import Grammar, begin_of, read_line, text_of
 from runner_e2e.lint.shell.filesystem import (
@@ -23,6 +22,7 @@ from runner_e2e.lint.shell.filesystem import (
     write_channel,
     write_content,
 )
+from runner_e2e.lint.shell.machine import ShellStart
 from runner_e2e.lint.shell.patterns import decode, encode
 from runner_e2e.lint.shell.state import Field
 from runner_e2e.lint.values import EMPTY, UNKNOWN, Confidence, Hole, Value, normal
@@ -247,12 +247,23 @@ def _tar(machine: Machine, call: Invocation) -> None:
             _list(machine, call, found, "", number=2 if line.has("O", "to-stdout") else 1)
         if mode == "list":
             return
-        if line.has("to-command"):
-            _extract(machine, call, found, replace(how, renamed=True))
+        command = line.last("to-command")
+        if command is not None:
+            _hand_over(machine, call, found, command)
         elif line.has("O", "to-stdout"):
             _print(machine, call, found)
         else:
             _extract(machine, call, found, how)
+
+
+def _hand_over(machine: Machine, call: Invocation, found: list[Member], command: Value) -> None:
+    """A shell runs *command* for each file, which it finds on standard input."""
+    before = call.state.descriptors
+    for path, content in found:
+        call.state.descriptors = {**before, 0: machine.stream(content, call.state)}
+        inner = call.running(call.fields[:1], {**call.environment, "TAR_FILENAME": Value((path,))})
+        shells.run_program(machine, command, inner, ShellStart(dialect="sh", span=call.span))
+    call.state.descriptors = before
 
 
 def _made_by_tar(machine: Machine, call: Invocation, line: CommandLine, mode: str, *, renamed: bool) -> Value:

@@ -142,8 +142,11 @@ def _run_joined(machine: Machine, arguments: list[Field], call: Invocation) -> N
 # --- xargs, parallel, find
 
 _XARGS_VALUES = frozenset(
-    {"-n", "-P", "-d", "-a", "-E", "-s", "-L", "--max-args", "--max-procs", "--delimiter", "--max-lines"}
+    {"-n", "-P", "-d", "-E", "-s", "-L", "--max-args", "--max-procs", "--delimiter", "--max-lines"}
 )
+
+
+_XARGS_FILE = re.compile(r"(?:--arg-file(?:=|$)|-[0oprtx]*a)(.*)")
 
 
 def _words_of(content: Value, at: Command) -> tuple[Field, ...]:
@@ -163,8 +166,9 @@ def xargs(machine: Machine, call: Invocation) -> None:
     content: Value | None = None
     while arguments and (text := _text(arguments[0])).startswith("-"):
         arguments.pop(0)
-        if text in ("-a", "--arg-file") and arguments:
-            content = read_file(machine, call.state, arguments.pop(0).value, call.environment)
+        if (file := _XARGS_FILE.match(text)) is not None and (file[1] or arguments):
+            named = Value.literal(file[1]) if file[1] else arguments.pop(0).value
+            content = read_file(machine, call.state, named, call.environment)
         elif text == "-I" and arguments:
             replaced = _text(arguments.pop(0))
         elif text.startswith(("-I", "-i", "--replace")):
