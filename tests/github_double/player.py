@@ -2,8 +2,8 @@
 
 GitHub's part is played: runs, attempts, jobs, ``needs``, outputs that a partial rerun keeps. What the jobs do is the
 product's own code: :func:`admit`, :func:`open_selection`, :func:`make_matrix`, :func:`claim_within_caps`,
-:func:`check_claim`, :func:`settle_run`, over HTTP against the double, where faults can be ordered. A payment is counted
-where the paid step would start a harness, never from anybody's ledger.
+:func:`check_claim`, :func:`settle_run`, against the double, where faults can be ordered, without sockets between. A
+payment is counted where the paid step would start a harness, never from anybody's ledger.
 
     with Server() as double:
         player = Player(double, catalog, keys=(key,), seed=7)
@@ -28,6 +28,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.github_double.direct import DirectApi
 from tests.github_double.state import Artifact, Attempt, Job, Run, User
 from tests.github_double.turns import Task
 
@@ -37,7 +38,7 @@ from runner_e2e.cells.selectors import Selection, cell_by_handle, cell_by_id, se
 from runner_e2e.dispatch.admission import Application, admit, read_own_run
 from runner_e2e.dispatch.claim import check_claim, claim_of
 from runner_e2e.dispatch.downloads import records_in
-from runner_e2e.dispatch.github_api import GitHubApi, Limits
+from runner_e2e.dispatch.github_api import Limits
 from runner_e2e.dispatch.outcomes import PAID_STEP
 from runner_e2e.dispatch.run_reservations import Bill, RunPlan, bill_of, claim_within_caps, settle_run
 from runner_e2e.errors import RunnerE2EError
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from tests.github_double.server import Entry, Server
 
     from runner_e2e.cells.model import Catalog, Cell
+    from runner_e2e.dispatch.github_api import GitHubApi
 
 __all__ = ["JOB_TOKEN", "Payment", "Player"]
 
@@ -274,10 +276,7 @@ class Player:
             self.double.state.clock.sleep(seconds)
             pause()
 
-        return GitHubApi(
-            repository=self.double.state.repository, token=JOB_TOKEN, url=self.double.url, timeout=60,
-            limits=Limits(before=lambda _: pause(), wait=wait),
-        )  # fmt: skip
+        return DirectApi(self.double, token=JOB_TOKEN, limits=Limits(before=lambda _: pause(), wait=wait))
 
     def _contexts(self, run: Run, attempt: Attempt) -> RunContexts:
         """What GitHub's runner sets. A rerun keeps the actor; who started it again is the triggering actor."""

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import github.Requester
 from requests.adapters import HTTPAdapter
-from tests.dispatch.campaigns.direct import as_requested, with_query
+from tests.github_double.direct import as_requested, with_query
 from urllib3 import HTTPResponse
 
 if TYPE_CHECKING:

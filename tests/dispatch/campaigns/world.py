@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 from tests.dispatch.campaigns.clock import SharedClock
 from tests.dispatch.campaigns.definition import DEFINITION
-from tests.dispatch.campaigns.direct import DirectApi, carry_out, request_of
 from tests.dispatch.campaigns.schedule import EXPECTED
+from tests.github_double.direct import carry_out, request_of
 from tests.github_double.faults import Fault, Faults
 from tests.github_double.player import JOB_TOKEN, Payment, Player
 from tests.github_double.server import Entry as Exchange
@@ -23,7 +23,6 @@ from tests.github_double.state import State
 from runner_e2e.cells.catalog import read_catalog
 from runner_e2e.cells.selectors import Selection, select
 from runner_e2e.dispatch import campaign as campaigns
-from runner_e2e.dispatch.github_api import Limits
 from runner_e2e.dispatch.money import micros
 from runner_e2e.dispatch.shared_ledger_file import BRANCH, CAPS_FILE, Caps, Entry, caps_as_text, read_month
 
@@ -333,7 +332,7 @@ class Payments(list[Payment]):
 
 
 class HeldPlayer(Player):
-    """A player whose runs may wait in a queue, and whose jobs talk to the double without sockets."""
+    """A player whose runs may wait in a queue."""
 
     def __init__(self, world: World) -> None:
         schedule = world.schedule
@@ -348,14 +347,6 @@ class HeldPlayer(Player):
         hold = self._holds.get(run.number - 1, 0.0)
         if self._world.clock.now() >= run.created_at + hold:
             super()._advance(run, attempt)
-
-    def _api(self, pause: Callable[[], None]) -> DirectApi:
-        def wait(seconds: float) -> None:
-            self._world.clock.sleep(seconds)
-            pause()
-
-        limits = Limits(before=lambda _: pause(), wait=wait)
-        return DirectApi(self.double, token=JOB_TOKEN, limits=limits)
 
     def _keep_results(self, run: Run, attempt: Attempt) -> None:
         super()._keep_results(run, attempt)

@@ -1,6 +1,6 @@
 """Exchanges with the double without sockets: what a server would make of a request, and what the wire would make of it.
 
-Jobs of runs and most clients talk to the double so; a share of the clients does over loopback.
+Jobs of runs talk to the double so, and most clients in the schedules of campaigns; all others do over loopback.
 """
 
 from __future__ import annotations
