@@ -52,7 +52,7 @@ def _packed(call: Invocation, operands: Iterable[tuple[Field, Value]], *, into: 
     ]
     for operand, folder in operands:
         here = resolve((".",), folder)
-        for text in operand.value.texts:
+        for text in filter(None, operand.value.texts):
             wanted = resolve(text, folder)
             named = [(rest, key, content) for key, content in files if (rest := below(key, wanted)) is not None]
             for rest, key, content in named:
