@@ -328,7 +328,7 @@ from runner_e2e.dispatch.ledger import open_ledger
 
 path, number = Path(sys.argv[1]), int(sys.argv[2])
 clock = [1_796_000_000.0]  # does not move: what may be sent at once is what the bucket holds
-with open_ledger(path, now=time.time) as ledger:
+with open_ledger(path, now=time.time, patience=60) as ledger:
     sent = 0
     limits = CallBudget(ledger, token="t", now=lambda: clock[0], patience=0).limits()
     try:
