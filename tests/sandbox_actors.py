@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.clearing import remove_tree
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -168,7 +170,7 @@ def make_actor(name: str) -> Iterator[Actor]:
             expected=expected,
         )
     finally:
-        _remove(place)
+        remove_tree(place)
 
 
 def _prefix(user: int) -> tuple[str, ...]:
@@ -202,7 +204,7 @@ def _reachable(place: Path, prefix: tuple[str, ...]) -> tuple[str, Path]:
 def _compiled(python: str) -> Path:
     """What launches need of the package, compiled once: without that it takes most of their time."""
     place = Path(tempfile.mkdtemp(prefix="sandbox-source-"))
-    atexit.register(shutil.rmtree, place)
+    atexit.register(remove_tree, place)
     package = place / "runner_e2e"
     package.mkdir()
     for name in ("__init__.py", "errors.py", "existence.py", "gha.py", "kernel.py", "selected_id.py"):
@@ -213,12 +215,3 @@ def _compiled(python: str) -> Path:
     subprocess.run([python, "-I", "-m", "compileall", "-q", place], check=True)
     place.chmod(0o755)
     return place
-
-
-def _remove(place: Path) -> None:
-    if os.geteuid() == 0:
-        shutil.rmtree(place)
-        return
-    # What an agent of another user made is not ours to remove.
-    subprocess.run(["sudo", "-n", "rm", "-rf", str(place)], check=False, capture_output=True)
-    shutil.rmtree(place, ignore_errors=True)

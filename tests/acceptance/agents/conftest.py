@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.clearing import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,4 +34,4 @@ def desk() -> Iterator[Desk]:
     made.workspace.mkdir()
     subprocess.run(["git", "init", "--quiet", str(made.workspace)], check=True)
     yield made
-    shutil.rmtree(root, ignore_errors=True)
+    remove_tree(root)

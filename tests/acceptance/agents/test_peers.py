@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from model_server.script import call, say, shell
 from model_server.server import ModelServer, without_tools
+from tests.clearing import remove_tree
 from tests.model_server.agents import codex_words, environment, opencode_variables, opencode_words
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def instance() -> Iterator[Instance]:
         harness.stdout.readline()
         yield made
         harness.kill()
-    shutil.rmtree(root, ignore_errors=True)
+    remove_tree(root)
 
 
 def sandboxed(instance: Instance, who: str, provider: str, options: Sequence[str]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from app_server import AppServer
 from planning import model_arguments
+from tests.clearing import remove_tree
 from tests.model_server.agents import CODEX
 
 from runner_e2e.codex.profile import Host, launch_arguments, profile_name
@@ -94,7 +94,7 @@ def desk() -> Iterator[Desk]:
     subprocess.run(["git", "init", "--quiet", str(made.workspace)], check=True)
     (made.workspace / "AGENTS.md").write_text("Be brief.\n")
     yield made
-    shutil.rmtree(instance, ignore_errors=True)
+    remove_tree(instance)
 
 
 @pytest.fixture(autouse=True)

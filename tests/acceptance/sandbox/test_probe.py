@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.clearing import remove_tree
 
 from runner_e2e.cli.group import runner_e2e
 from runner_e2e.sandbox import fixture, probe
@@ -129,7 +129,7 @@ def test_an_interrupt_ends_the_probe_and_leaves_nothing() -> None:
         assert process.returncode in {0, 125, 130, -signal.SIGINT}
         assert process.returncode == 0 or list(place.iterdir()) == []
         assert "stand_in" not in error
-        shutil.rmtree(place)
+        remove_tree(place)
 
 
 def test_the_probe_stops_when_it_is_asked_to() -> None:
