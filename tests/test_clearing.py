@@ -43,18 +43,8 @@ def test_what_is_mounted_is_left(tmp_path: Path) -> None:
     (place / "file").touch()
     machine.mkdir()
     (machine / "kept").touch()
-    command = [
-        "unshare",
-        "--map-root-user",
-        "--mount",
-        sys.executable,
-        "-c",
-        MOUNTED,
-        ROOT,
-        ROOT / "src",
-        place,
-        machine,
-    ]
+    head = ["unshare", "--map-root-user", "--mount", sys.executable, "-c", MOUNTED]
+    command = [*head, *map(str, (ROOT, ROOT / "src", place, machine))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     message = f"{{}} is not removed: {place / 'here'} is mounted in it; a test has to unmount what it mounts\n"
     assert done.stdout == f"{message.format(place)}{message.format(place / 'here')}False\n", done.stderr
