@@ -17,7 +17,7 @@ from planning import NoCodexError, judge, run_planning
 from snoop_report import plant_traces, report_findings
 
 HERE = Path(__file__).resolve().parent
-AGENT_SECONDS = 30
+AGENT_SECONDS = 120
 
 
 def take_case() -> tuple[str, str, str]:

@@ -5,8 +5,10 @@ That a launch through it is like any other is tested where launches are: see tes
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.sandbox_actors import SERVED, Actor, actors, make_actor
 
-from runner_e2e.sandbox import fork_worker, readiness
+from runner_e2e.sandbox import fork_server, fork_worker, readiness
 from runner_e2e.sandbox.request import Kind
 
 if TYPE_CHECKING:
@@ -356,6 +358,19 @@ print(one.communicate("go")[0])
 print(subprocess.run([*client, "--", "/bin/true"], stdout=subprocess.PIPE, text=True).stdout)
 """
     assert harness(served, SERVERS + body).stdout == "answer 9\n\nanswer 0\n\n"
+
+
+def test_a_worker_of_which_nothing_would_tell_the_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each try without room for a descriptor would leave one more."""
+
+    def refuse(_: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    with subprocess.Popen(["sleep", "600"]) as worker:
+        with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
+            fork_server._life_of(worker.pid)
+        assert worker.wait(60) == -signal.SIGKILL
 
 
 def test_a_server_without_room_for_a_worker_tries_again(served: Actor) -> None:

@@ -33,7 +33,7 @@ HELLO = b"sandbox fork server 1\n"
 _LONGEST_NUMBER = 20
 _TOKEN_BYTES = 32
 _WAITING = 128
-_SIGCHLD, _SIGPIPE, _SIGXFSZ = 17, 13, 25
+_SIGCHLD, _SIGKILL, _SIGPIPE, _SIGXFSZ = 17, 9, 13, 25
 _PAUSE = 200  # milliseconds until it is tried again when the host has no room for a process
 
 
@@ -262,9 +262,18 @@ class _Server:
             if process == 0:
                 news.close()
                 fork_worker.work(self.listening, theirs, self.trade, self.last, server=server)
-            return _Worker(news, os.pidfd_open(process))
+            return _Worker(news, _life_of(process))
         except OSError:
             news.close()
             raise
         finally:
             theirs.close()
+
+
+def _life_of(process: int) -> int:
+    """A descriptor that tells the end of the child *process*; one of which nothing would tell it is ended."""
+    try:
+        return os.pidfd_open(process)
+    except OSError:
+        os.kill(process, _SIGKILL)
+        raise
