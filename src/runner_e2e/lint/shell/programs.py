@@ -13,7 +13,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from runner_e2e.lint.languages import language_of
-from runner_e2e.lint.shell import code, containers, copies, filters, interpreters, make, packages, shells, wrappers
+from runner_e2e.lint.shell import (
+    archivers,
+    code,
+    compression,
+    containers,
+    copies,
+    filters,
+    interpreters,
+    make,
+    packages,
+    shells,
+    wrappers,
+)
 from runner_e2e.lint.shell.filesystem import (
     absolute_path,
     environment_lines,
@@ -42,12 +54,6 @@ _Model: TypeAlias = Callable[["Machine", "Invocation"], None]
 _MAX_NESTED = 24
 _IN_PLACE = re.compile(r"(?:-[nErsuz]*i|--in-place=?)(?P<suffix>[^\s/]*)$")
 _TEST_RUNNERS = ("pytest", "py.test", "vitest", "jest", "mocha", "playwright", "bun test", "bats")
-_ARCHIVERS = ("tar", "gtar", "bsdtar", "cpio", "zip", "unzip", "zipinfo", "7z", "7za", "7zr", "7zz")
-_COMPRESSORS = (
-    *("gzip", "pigz", "gunzip", "zcat", "gzcat", "bzip2", "pbzip2", "bunzip2", "bzcat", "xz", "unxz", "xzcat"),
-    *("lzma", "unlzma", "lzcat", "zstd", "unzstd", "zstdcat", "lz4", "unlz4", "lz4cat", "brotli", "compress"),
-    "uncompress",
-)
 _RUNS_TESTS = frozenset({"-m", "--test"})
 """Options by which an interpreter may run a test runner."""
 
@@ -480,18 +486,6 @@ def _client(machine: Machine, call: Invocation) -> None:
     (clients.curl if call.name == "curl" else clients.wget)(machine, call)
 
 
-def _archive(machine: Machine, call: Invocation) -> None:
-    from runner_e2e.lint.shell import archivers
-
-    archivers.MODELS[call.name](machine, call)
-
-
-def _compress(machine: Machine, call: Invocation) -> None:
-    from runner_e2e.lint.shell import compression
-
-    compression.run(machine, call)
-
-
 def _git(machine: Machine, call: Invocation) -> None:
     from runner_e2e.lint.shell import git
 
@@ -519,8 +513,8 @@ def _envsubst(machine: Machine, call: Invocation) -> None:
 
 _MODELS: dict[str, _Model] = {
     **copies.MODELS,
-    **dict.fromkeys(_ARCHIVERS, _archive),
-    **dict.fromkeys(_COMPRESSORS, _compress),
+    **archivers.MODELS,
+    **dict.fromkeys(compression.PROGRAMS, compression.run),
     "cat": _cat,
     "tee": _tee,
     "sponge": _tee,
