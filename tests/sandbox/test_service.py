@@ -56,6 +56,32 @@ for wait in (0, 0.3):
             time.sleep(wait)
 """
 
+# No moment is quiet enough, and all launches come one upon another.
+ONE_UPON_ANOTHER = """
+before = "from runner_e2e.sandbox import pace; pace.QUIET = 10_000_000; pace._THICK = 1e9"
+def stands_ready(launcher, seconds):
+    process = launcher._services[False].process.pid
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if any(parent(name) == process for name in os.listdir("/proc") if name.isdigit()):
+            return True
+        time.sleep(0.02)
+    return False
+def parent(name):
+    try:
+        return int(open(f"/proc/{name}/stat").read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+with Launcher() as launcher:
+    launch(launcher, Policy(hide=(sys.argv[1],)))
+    end = time.monotonic() + 60
+    while stands_ready(launcher, 0.01) and time.monotonic() < end:  # the launch itself may not be collected yet
+        pass
+    print(stands_ready(launcher, 0.5))
+    launch(launcher, Policy(hide=(sys.argv[1],)))
+    print(stands_ready(launcher, 60))
+"""
+
 NO_ROOM_FOR_FILES = """
 before = '''
 import resource
@@ -105,3 +131,8 @@ def test_what_another_launch_needs_is_not_asked_for(actor: Actor) -> None:
     """It may lie on a file system that does not answer: only its own launch waits for it."""
     done = actor.python_script(NOT_ASKED, actor.hidden)
     assert done.stdout.split() == ["True", "False", "0", "True", "1"], done
+
+
+def test_launches_one_upon_another_are_made_ready_without_a_quiet_moment(actor: Actor) -> None:
+    done = actor.python_script(SERVICE + ONE_UPON_ANOTHER, actor.hidden)
+    assert done.stdout.split() == ["False", "True"], done
